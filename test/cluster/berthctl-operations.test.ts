@@ -2,8 +2,7 @@
  * `kubectl berth release` and `quarantine`: the address's agent is called, and acts on a real API server with its own
  * rights.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Operations } from "../../host/agent/operate/operations.ts";
@@ -15,6 +14,7 @@ import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
 import { until } from "../lab/waiting.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };
@@ -22,10 +22,9 @@ const SILENT = { isDryRun: false, isForced: false };
 
 let world: World;
 let agent: AgentNode;
-let home: string;
+const home = temporaryDirectory("berth-ctl-");
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), "berth-ctl-"));
   world = await startWorld({
     startPlane: borrowPlane,
     pools: [{ name: "blue", subnet: "10.6.0.0/24" }],
@@ -41,7 +40,6 @@ beforeAll(async () => {
   );
 });
 afterAll(async () => {
-  rmSync(home, { recursive: true });
   await world?.clear();
   await world?.stop();
 });

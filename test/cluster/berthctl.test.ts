@@ -3,8 +3,7 @@
  * sees it; the built programs where a process matters.
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
@@ -14,6 +13,7 @@ import { ALLOCATIONS } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
 import { until } from "../lab/waiting.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const POOLS = [
@@ -24,11 +24,10 @@ const POOLS = [
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };
 
 let world: World;
-let home: string;
+const home = temporaryDirectory("berth-ctl-");
 let uid: string;
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), "berth-ctl-"));
   world = await startWorld({ startPlane: borrowPlane, pools: POOLS });
   const shown = [{ name: "lan" }, { interface: "eth0", mac: "02:00:00:00:00:21", ips: ["10.6.0.21", "FD06:0::21"] }];
   const annotations = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(shown) };
@@ -51,7 +50,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   vi.unstubAllEnvs();
-  rmSync(home, { recursive: true });
   await world?.clear();
   await world?.stop();
 });

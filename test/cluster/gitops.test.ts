@@ -3,8 +3,7 @@
  * by the health check of docs/gitops.md.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -13,10 +12,11 @@ import { startNetworks } from "../../host/controller/networks/networks-controlle
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const API = "/apis/ipam.vendor.io/v1";
-const place = mkdtempSync(join(tmpdir(), "berth-gitops-"));
+const place = temporaryDirectory("berth-gitops-");
 const script = join(place, "health.lua");
 let world: World;
 
@@ -30,7 +30,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world?.stop();
-  rmSync(place, { recursive: true });
 });
 
 function ask(object: KubeObject, ...args: readonly string[]): { status: string; message: string } {

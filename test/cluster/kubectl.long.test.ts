@@ -4,8 +4,7 @@
  * touched.
  */
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
@@ -18,6 +17,7 @@ import type { World } from "../lab/cluster/world.ts";
 import { type CommandOutcome, runCommand } from "../lab/command.ts";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { commandsOf, listTexts } from "../unit/house/kubectl-lines.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { openRights, WORKLOAD } from "./rights-objects.ts";
 
 const FOREIGN: readonly ForeignKind[] = [
@@ -58,10 +58,9 @@ const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(joi
 let world: World;
 let admin: KubeClient;
 let controller: KubeClient;
-let home: string;
+const home = temporaryDirectory("berth-kubectl-");
 
 beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), "berth-kubectl-"));
   await writeFile(join(home, "ipam-token"), "secret");
   world = await openRights();
   admin = world.client;
@@ -78,7 +77,6 @@ beforeAll(async () => {
 afterAll(async () => {
   controller?.close();
   await world?.stop();
-  await rm(home, { recursive: true });
 });
 
 /** Creates the objects of the documents, as they are before each command. */

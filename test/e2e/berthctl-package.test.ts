@@ -1,14 +1,14 @@
 /** The npm package of berthctl as `npm run release` packs it, installed by npm without a network. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { npmPackage } from "../../scripts/release/berthctl.ts";
 import { readFacts } from "../../scripts/release/facts.ts";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { requireCommand } from "../lab/command.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "berth-package-"));
+const directory = temporaryDirectory("berth-package-");
 const inside = (name: string): string => join(directory, name);
 const PACKAGE = inside("berthctl.tgz");
 // The Node.js of this process before the machine's.
@@ -21,7 +21,6 @@ beforeAll(async () => {
   writeFileSync(PACKAGE, await npmPackage({ facts: readFacts(), notices }));
   await run("npm", "install", "--global", "--prefix", inside("global"), PACKAGE);
 }, 180_000);
-afterAll(() => rmSync(directory, { recursive: true }));
 
 it("has berthctl and the plugin of kubectl", async () => {
   expect(await run("berthctl", "--version")).toBe(`${readVersion()}\n`);

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
@@ -7,6 +6,7 @@ import { ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { eventually } from "../lab/waiting.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const NETWORK = `bt${process.pid}`;
 const CONFIG = {
@@ -33,19 +33,17 @@ const PLUGINS: Record<string, object> = {
 
 const world = new NetnsWorld("bt-chain");
 let node: Netns;
-let confDir: string;
+const confDir = temporaryDirectory("berth-chain-");
 
 beforeAll(async () => {
   await world.addAgent({ config: CONFIG });
   node = await createNetns(`bt-node-${process.pid}`);
   await addVeth({ netns: node, name: "uplink" }, { netns: node, name: "wire" });
-  confDir = await mkdtemp(join(tmpdir(), "berth-chain-"));
 });
 
 afterAll(async () => {
   await world.delete();
   await node?.delete();
-  await rm(confDir, { recursive: true, force: true });
   await forgetNetwork(NETWORK);
 });
 

@@ -2,8 +2,7 @@
  * `berthctl check` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made
  * by hand, with its remedy.
  */
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { readFiles } from "../../host/cli/host-checks/read-host.ts";
@@ -14,6 +13,7 @@ import { type Agent, startAgent } from "../lab/agent.ts";
 import { type CommandOutcome, formatShell, mountOver, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const MACVLAN = { type: "macvlan", master: "br0", ipam: { type: "berth" } };
 const COORDINATOR = { type: "coordinator" };
@@ -22,7 +22,7 @@ const COORDINATOR = { type: "coordinator" };
 const WITHOUT_NETNS = ["unshare", "--mount", "sh", "-ec", 'mount -t tmpfs none /run/netns; exec "$@"', "sh"];
 const NOTHING = expect.stringMatching(/^node \S+: 0 findings; compared 0 records and 0 addresses on NICs[^\n]*\n$/);
 
-let directory: string;
+const directory = temporaryDirectory("berth-check-host-");
 let host: Netns;
 let other: Netns;
 let agent: Agent;
@@ -31,7 +31,6 @@ let place: { readonly conf: string; readonly bin: string; readonly root: string 
 let rounds = 0;
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-check-host-"));
   host = await createNetns(`doc-${process.pid}`);
   other = await createNetns(`doc-o-${process.pid}`);
   await addVeth({ netns: host, name: "v0" }, { netns: other, name: "v0" });
@@ -48,7 +47,6 @@ afterAll(async () => {
   await agent?.delete();
   await host?.delete();
   await other?.delete();
-  rmSync(directory, { recursive: true });
 });
 
 beforeEach(() => {

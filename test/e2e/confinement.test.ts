@@ -1,20 +1,17 @@
 /** The seccomp profile of the agent's container: the calls that it forbids, and that the agent works all the same. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { readFileSync } from "node:fs";
+import { beforeAll, expect, it } from "vitest";
 import { runCommand } from "../lab/command.ts";
 import { makeChainNode } from "../lab/netns/coordinator.ts";
 import { compileSeccomp } from "../lab/seccomp.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
-let directory: string;
+const directory = temporaryDirectory("berth-seccomp-");
 let wrapper: readonly string[];
 
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-seccomp-"));
   wrapper = compileSeccomp("berth-agent.json", directory);
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 it.each([
   ["another mount namespace", ["unshare", "--mount", "true"]],

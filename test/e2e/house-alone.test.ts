@@ -1,23 +1,22 @@
 /** The house without the packages beside it (docs/decisions/0063): a feature is taken away with its folder. */
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { startAgent } from "../lab/agent.ts";
 import { itLong } from "../world/long-cases.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const run = promisify(execFile);
 const { BERTH_LONG: _, ...env } = process.env;
 const built = (name: string) => join("dist", name);
-let place: string;
+const place = temporaryDirectory("berth-alone-");
 const inPlace = (...[file = "", ...args]: readonly string[]) =>
   run(file, args, { cwd: place, env, maxBuffer: 2 ** 26 });
 
 beforeAll(async () => {
-  place = mkdtempSync(join(tmpdir(), "berth-alone-"));
   await inPlace("git", "clone", "--quiet", "--no-checkout", root, ".");
   const { stdout } = await run("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root });
   const files = stdout.split("\n").filter((path) => !path.startsWith("packages/") && existsSync(join(root, path)));
@@ -31,8 +30,6 @@ beforeAll(async () => {
   await inPlace("git", "add", "--all");
   await inPlace(..."git -c user.name=Berth -c user.email=berth@localhost commit --quiet -m alone".split(" "));
 });
-
-afterAll(() => rmSync(place, { recursive: true }));
 
 it("is built, and its agent serves", { timeout: 300_000 }, async () => {
   await inPlace("npm", "run", "build");

@@ -12,16 +12,16 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
+import { beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { assembleHostLayout, SMALL_NODE } from "../lab/host-layout.ts";
 import { createNetns } from "../lab/netns.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const VERSION = readVersion();
-let directory: string;
+const directory = temporaryDirectory("berth-install-");
 let script: string;
 let host: string;
 
@@ -41,15 +41,12 @@ function writeList(): string {
 }
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-install-"));
   script = assembleHostLayout(join(directory, "release"), SMALL_NODE);
 });
 
 beforeEach(() => {
   host = mkdtempSync(join(directory, "host-"));
 });
-
-afterAll(() => rmSync(directory, { recursive: true }));
 
 it("installs the version, plugins, unit, directories, settings and an example pool", async () => {
   await install();

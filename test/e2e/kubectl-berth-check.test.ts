@@ -2,10 +2,9 @@
  * `kubectl berth check` and `release --from-report` with a kubectl that answers for agents, and an API server that does
  * not: the words about nodes that do not answer.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { INVALID } from "../../host/findings/conditions.ts";
@@ -13,8 +12,9 @@ import { AGENT_PROBLEMS } from "../../host/findings/host/check-agent.ts";
 import { error, warning } from "../../host/findings/problem.ts";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
 import { runKubectlBerth } from "../lab/berthctl.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
-let home: string;
+const home = temporaryDirectory("berth-kubectl-check-");
 let server: Server;
 /** Objects by the last part of their collection's path. */
 let objects: Record<string, object[]>;
@@ -39,7 +39,6 @@ const record = (node: string, findings: CheckRecord["findings"] = []): CheckReco
 });
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), "berth-kubectl-check-"));
   server = createServer((request, response) => {
     const path = new URL(request.url ?? "", "http://server").pathname;
     response.setHeader("content-type", "application/json");
@@ -72,7 +71,6 @@ beforeAll(async () => {
 afterAll(() => {
   vi.unstubAllEnvs();
   server.close();
-  rmSync(home, { recursive: true });
 });
 beforeEach(() => {
   objects = { pods: [CONTROLLER], ipallocations: [], ippools: [], nodes: [{ metadata: { name: "a", uid: "n1" } }] };

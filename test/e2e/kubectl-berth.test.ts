@@ -1,10 +1,10 @@
 /** `kubectl berth` with a kubectl that prints its arguments instead of talking to a cluster. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { formatShell, runCommand } from "../lab/command.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const KUBECTL = `#!/bin/sh
 case "$*" in
@@ -26,10 +26,9 @@ case "$*" in
 *) echo "kubectl $*" ;;
 esac
 `;
-let bin: string;
+const bin = temporaryDirectory("berth-kubectl-");
 
 beforeAll(() => {
-  bin = mkdtempSync(join(tmpdir(), "berth-kubectl-"));
   writeFileSync(join(bin, "kubectl"), KUBECTL, { mode: 0o755 });
   mkdirSync(join(bin, ".kube"));
   writeFileSync(join(bin, ".kube", "config"), CONTEXTS);
@@ -39,8 +38,6 @@ const CONTEXTS = `
 current-context: a
 contexts: [{name: a, context: {cluster: c, namespace: shop}}, {name: two, context: {cluster: c}}]
 `;
-
-afterAll(() => rmSync(bin, { recursive: true }));
 
 const call = (...words: string[]) => callIn("UTC", ...words);
 const callIn = (TZ: string, ...words: string[]) =>

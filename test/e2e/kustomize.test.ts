@@ -1,16 +1,15 @@
 /** Kustomize on deploy: in another namespace it gives the same as the chart there. */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import type { KubernetesObject } from "../unit/scripts/chart/kubernetes-schemas.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
-const place = mkdtempSync(join(tmpdir(), "berth-kustomize-"));
-afterAll(() => rmSync(place, { recursive: true }));
+const place = temporaryDirectory("berth-kustomize-");
 cpSync(join(root, "deploy"), join(place, "deploy"), { recursive: true });
 
 const kubectl = join(referenceTool("kubectl").directory, "kubectl");

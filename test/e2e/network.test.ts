@@ -1,6 +1,5 @@
 /** The lists that berthctl prints, executed by the reference library with the built agent. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runBerthctl } from "../lab/berthctl.ts";
@@ -9,6 +8,7 @@ import { CONF, ipPool } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { PATIENCE } from "../lab/waiting.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { readDocumentsOf } from "./pages/script.ts";
 
 const NETWORK = `bn-${process.pid}`;
@@ -16,18 +16,16 @@ const CONFIG = { "conf.yaml": CONF, "four.yaml": ipPool("four", "10.66.0.0/24", 
 const POOL = ["--ipv4-pool", "four", "--cni-version", "1.1.0"];
 
 let node: Netns;
-let confDir: string;
+const confDir = temporaryDirectory("berth-network-");
 
 beforeAll(async () => {
   node = await createNetns(`bn-node-${process.pid}`);
   await addVeth({ netns: node, name: "uplink" }, { netns: node, name: "wire" });
   await node.ip("addr add 10.66.0.2/24 dev uplink");
-  confDir = await mkdtemp(join(tmpdir(), "berth-network-"));
 });
 
 afterAll(async () => {
   await node.delete();
-  await rm(confDir, { recursive: true, force: true });
   await forgetNetwork(NETWORK);
 });
 

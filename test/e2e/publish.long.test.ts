@@ -4,11 +4,10 @@
  * test/long/registry.test.ts.
  */
 import { createHash, generateKeyPairSync, randomUUID, sign } from "node:crypto";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { runHelm } from "../../scripts/chart/helm.ts";
 import { CUSTOM_KINDS } from "../../scripts/generate/crds/custom-kinds.ts";
@@ -16,16 +15,16 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { runCommand } from "../lab/command.ts";
 import { type RegistryOptions, startRegistry } from "../lab/registry.ts";
 import { writeSmallRelease } from "../lab/small-release.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const FACTS = { version: "1.2.3", description: "of a test", revision: "0".repeat(40), timeSeconds: 1_700_000_000 };
-const directory = mkdtempSync(join(tmpdir(), "berth-publish-"));
+const directory = temporaryDirectory("berth-publish-");
 const inside = (name: string): string => join(directory, name);
 const RELEASE = inside("release");
 beforeAll(async () => {
   await writeSmallRelease(RELEASE, FACTS, {});
   mkdirSync(inside("no-config"));
 });
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 interface Publishing {
   readonly release?: string;

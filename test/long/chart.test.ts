@@ -1,8 +1,7 @@
 /** The life of the Helm chart on real nodes: agents are pods of the release's image with the chart's privileges. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFailed, onTestFinished } from "vitest";
@@ -23,6 +22,7 @@ import { BERTH_RANGE, LAN } from "../lab/nodes/networks.ts";
 import { isReady, type Observer, observe } from "../lab/nodes/observe.ts";
 import { daemonSetOf, deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 /** Neither is the chart's own name. */
 const RELEASE = "odd.one";
@@ -45,11 +45,10 @@ interface History {
 }
 
 /** A reader's directory, with the packages of all versions. */
-let home: string;
+const home = temporaryDirectory("berth-chart-");
 let images: string[];
 
 beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), "berth-chart-"));
   images = await writeBerthImages(home, VERSIONS);
   using chart = copyChart();
   using last = copyChart(lastReleaseDir());
@@ -59,7 +58,6 @@ beforeAll(async () => {
     runHelm("package", directory, "--version", version, "--app-version", version, "--destination", home);
   }
 }, 600_000);
-afterAll(() => rm(home, { recursive: true, force: true }));
 
 const packageOf = ({ version }: BerthVersion): string => join(home, `berth-${version}.tgz`);
 

@@ -3,10 +3,9 @@
  * proxy of Go modules, Maven Central. Each has the version of package.json, the licence and the repository.
  * Effects: Maven's target folder in embeddings/java, cargo's in dist, temporary folders.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { pythonVersion } from "../../scripts/generate/package-versions.ts";
 import { readTar } from "../../scripts/release/archive.ts";
@@ -15,10 +14,10 @@ import { requireRust } from "../../scripts/setup/embeddings/rust.mjs";
 import { GO_ENVIRONMENT, requireGo } from "../../scripts/setup/go.mjs";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandOptions, requireCommand, runCommand } from "../lab/command.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const { version, license, homepage } = manifest;
-const directory = mkdtempSync(join(tmpdir(), "berth-packages-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryDirectory("berth-packages-");
 
 /** A dry run asks no registry. */
 const NOWHERE = ["--fetch-retries=0", "--registry", "http://127.0.0.1:9"];

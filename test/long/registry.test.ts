@@ -2,10 +2,9 @@
  * From a release to pods, through a registry: `npm run publish` into distribution, Helm installs the chart from there,
  * and the containerd of real nodes pulls the image, which no node has.
  */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it, onTestFailed } from "vitest";
+import { beforeAll, expect, it, onTestFailed } from "vitest";
 import { readFacts } from "../../scripts/release/facts.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { tagOf } from "../../scripts/setup/version.mjs";
@@ -17,6 +16,7 @@ import { observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths } from "../lab/nodes/workloads.ts";
 import { startRegistry } from "../lab/registry.ts";
 import { writeSmallRelease } from "../lab/small-release.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const TAG = tagOf(CURRENT.version);
 const PLACE = `${LAB_REGISTRY}/network`;
@@ -29,16 +29,14 @@ const VALUES = {
   ...{ "ipPools.lan.ips[0]": BERTH_RANGE, "settings.enableIPv6": "false" },
 };
 
-let directory: string;
+const directory = temporaryDirectory("berth-registry-");
 const inside = (name: string): string => join(directory, name);
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "berth-registry-"));
   const [image = ""] = await writeBerthImages(directory, [CURRENT]);
   const here = process.arch === "arm64" ? "arm64" : "amd64";
   await writeSmallRelease(inside("release"), readFacts(), { images: { [here]: await readFile(image) } });
 }, 600_000);
-afterAll(() => rm(directory, { recursive: true, force: true }));
 
 it.each<Runtime>(["containerd-1", "containerd-2"])("helm and %s install what was published", async (runtime) => {
   await using cluster = await startRealCluster({ nodes: 2, hasBerth: false, runtime });

@@ -1,17 +1,17 @@
 /** berthctl as one file, executed; and as an npm package from the same step of a release. */
-import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { readTar } from "../../scripts/release/archive.ts";
 import { buildBerthctl } from "../../scripts/release/berthctl.ts";
 import { readFacts } from "../../scripts/release/facts.ts";
 import { takeInventory } from "../../scripts/release/inventory.ts";
 import { readVersion, tagOf } from "../../scripts/setup/version.mjs";
 import { requireCommand, runCommand } from "../lab/command.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const VERSION = readVersion();
-const directory = mkdtempSync(join(tmpdir(), "berth-one-file-test-"));
+const directory = temporaryDirectory("berth-one-file-test-");
 const inTemporary = (name: string) => join(directory, name);
 let program = "";
 
@@ -31,7 +31,6 @@ beforeAll(async () => {
   writeFileSync(program, files.get("berthctl") ?? "");
   chmodSync(program, 0o755);
 }, 900_000);
-afterAll(() => rmSync(directory, { recursive: true }));
 
 it("runs alone, without the network definitions and the Node.js of this machine", async () => {
   const env = { PATH: "/nowhere" };

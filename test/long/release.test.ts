@@ -9,12 +9,10 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -27,6 +25,7 @@ import { executePart, partsAt } from "../e2e/pages/script.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { type Daemon, startDaemon } from "../lab/daemon.ts";
 import { createNetns, type Netns } from "../lab/netns.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 interface SbomLicense {
   readonly expression?: string;
@@ -36,7 +35,7 @@ interface SbomLicense {
 const VERSION = readVersion();
 const TAG = tagOf(VERSION);
 const MAX_IMAGE_BYTES = 60_000_000;
-const directory = mkdtempSync(join(tmpdir(), "berth-release-test-"));
+const directory = temporaryDirectory("berth-release-test-");
 const output = (name: string): string => join(directory, name);
 const archive = (kind: string): string => output(`a/berth-${TAG}-${kind}`);
 
@@ -47,7 +46,6 @@ function release(name: string, ...options: string[]): void {
 }
 
 beforeAll(() => release("a"), 600_000);
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** The processor of this machine. */
 const here = process.arch === "arm64" ? "arm64" : "amd64";

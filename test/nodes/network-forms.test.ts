@@ -2,10 +2,9 @@
  * The forms of `k8s.v1.cni.cncf.io/networks`, read by a real Multus: it attaches the networks that Berth finds there.
  * The API server is the test's own, and the plugin of all networks only prints its call.
  */
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ConfigError } from "../../host/config/config-error.ts";
@@ -13,18 +12,18 @@ import { decodeNetworkSelections } from "../../host/config/network-selection.ts"
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runCommand } from "../lab/command.ts";
 import { createNetns, type Netns } from "../lab/netns.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const PATHS =
   /^\/apis\/k8s\.cni\.cncf\.io\/v1\/namespaces\/(?<namespace>[^/]+)\/network-attachment-definitions\/(?<name>[ab])$/;
 
 let server: Server;
 let netns: Netns;
-let dir = "";
+const dir = temporaryDirectory("forms-");
 let networks = "";
 let calls = 0;
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), "forms-"));
   netns = await createNetns(`forms-${process.pid}`);
   server = createServer(({ url = "" }, response) => {
     const [path = ""] = url.split("?");
@@ -51,7 +50,6 @@ beforeAll(async () => {
 afterAll(async () => {
   server?.close();
   await netns?.delete();
-  await rm(dir, { recursive: true, force: true });
 });
 
 /** The pod, and the definitions a and b of any namespace. */

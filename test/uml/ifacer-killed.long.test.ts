@@ -1,14 +1,12 @@
 /** An agent that is killed while addresses move to a bond: the next one restores the node before it serves requests. */
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import { ipPool } from "../lab/manifests.ts";
 import { NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const CONFIG = { "pool.yaml": ipPool("trunk", "10.66.0.0/24", { default: true }) };
 const CONF = {
@@ -19,7 +17,7 @@ const CONF = {
 const world = new NetnsWorld("uik");
 let node: Netns;
 let other: Netns;
-let stateDir: string;
+const stateDir = temporaryDirectory("uik-");
 
 beforeAll(async () => {
   [node, other] = [await world.addNetns("node"), await world.addNetns("other")];
@@ -27,12 +25,10 @@ beforeAll(async () => {
   await other.ip("addr add 10.9.0.254/24 dev e0");
   await node.ip("addr add 10.9.0.1/24 dev e0");
   await node.ip("route add default via 10.9.0.254 metric 30");
-  stateDir = await mkdtemp(join(tmpdir(), "uik-"));
 });
 
 afterAll(async () => {
   await world.delete();
-  await rm(stateDir, { recursive: true, force: true });
 });
 
 const start = (fault?: string): Promise<Agent> =>

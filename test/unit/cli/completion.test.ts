@@ -1,14 +1,14 @@
 /** Completions that shells are offered, and the scripts in a real bash. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { readMoreCommands } from "../../../host/bin/extensions.ts";
 import { createCommands } from "../../../host/cli/berthctl.ts";
 import { complete, completionRows } from "../../../host/cli/completion.ts";
 import { SHELL_SCRIPTS } from "../../../host/cli/shell-scripts.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
 const { root } = await createCommands({
@@ -87,16 +87,14 @@ it("the protocol is that of cobra", () => {
 });
 
 describe("the script in a real bash", () => {
-  let directory: string;
+  const directory = temporaryDirectory("berth-completion-");
 
   /** A berthctl that writes down how it was called, and offers two names. */
   beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "berth-completion-"));
     const program = `#!/bin/sh\nprintf '[%s]' "$@" >"${directory}/called"\ncase "$*" in *kubeconfig*) echo ":0" ;; *=*) printf -- '--pool=blue\\tx\\n:4\\n' ;; *) printf 'blue\\tthe pool\\nblack\\n:4\\n' ;; esac\n`;
     writeFileSync(join(directory, "berthctl"), program, { mode: 0o755 });
     writeFileSync(join(directory, "script"), SHELL_SCRIPTS.bash);
   });
-  afterAll(() => rmSync(directory, { recursive: true }));
 
   /** Returns bash's offers, and the questions to berthctl. */
   function type(...words: string[]): { readonly offered: string; readonly asked: string } {

@@ -1,17 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Credentials, loadCredentials } from "../../../host/kubernetes/credentials.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 import { makeCertificate } from "./certificate.ts";
 import { type Parts, SECRET, writeKubeconfig } from "./kubeconfig-file.ts";
 
-let directory = "";
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "berth-credentials-"));
-});
-afterAll(() => rm(directory, { recursive: true }));
+const directory = temporaryDirectory("berth-credentials-");
 
 const write = (parts: Parts) => writeKubeconfig(directory, parts);
 

@@ -1,16 +1,12 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { cases } from "../../world/rows.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 import { type Parts, writeKubeconfig } from "./kubeconfig-file.ts";
 
-let directory = "";
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "berth-kubeconfig-"));
-});
-afterAll(() => rm(directory, { recursive: true }));
+const directory = temporaryDirectory("berth-kubeconfig-");
 
 describe("a kubeconfig that is wrong", () => {
   const plugin = (command: string, ...args: string[]): Parts => ({ user: { token: "", exec: { command, args } } });

@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer as createPlainServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
@@ -11,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { closeEndpoint, openEndpoint } from "../../../host/kubernetes/http/endpoint.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 import { makeCertificate } from "./certificate.ts";
 import { writeKubeconfig } from "./kubeconfig-file.ts";
 
@@ -18,11 +18,10 @@ const server = makeCertificate("server");
 const clients = [makeCertificate("one"), makeCertificate("two")] as const;
 const GET = { method: "GET", path: "/x" } as const;
 
-let directory = "";
+const directory = temporaryDirectory("berth-tls-");
 let https: Server;
 /** Answers with the name in the client's certificate. */
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "berth-tls-"));
   https = createServer({ ...server, requestCert: true, rejectUnauthorized: false }, ({ socket }, response) => {
     const peer = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
     response.end(JSON.stringify({ name: peer?.subject?.CN }));
@@ -32,7 +31,6 @@ beforeAll(async () => {
 afterAll(async () => {
   https.closeAllConnections();
   https.close();
-  await rm(directory, { recursive: true });
 });
 
 const at = (file: string) => join(directory, file);

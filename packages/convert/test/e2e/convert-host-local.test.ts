@@ -1,16 +1,12 @@
 /** `berthctl convert host-local` on files of the real host-local, whose format no API server can prove. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { runBerthctl } from "../../../../test/lab/berthctl.ts";
 import { runPlugin } from "../../../../test/lab/cnitool.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 
-let directory: string;
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-convert-"));
-});
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = temporaryDirectory("berth-convert-");
 
 it("the addresses that it has given out are in use, and its ranges become pools", async () => {
   const dataDir = join(directory, "networks");

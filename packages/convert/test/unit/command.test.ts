@@ -1,13 +1,12 @@
 /** The command lines of `berthctl convert` on files: their output, the files that they write, and their exit codes. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { runBerthctl } from "../../../../test/lab/berthctl.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "berth-convert-"));
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = temporaryDirectory("berth-convert-");
 
 const berthctl = (...words: readonly string[]) => runBerthctl("convert", ...words);
 

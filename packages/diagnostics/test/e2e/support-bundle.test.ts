@@ -1,22 +1,12 @@
 /** `berthctl support-bundle` of a host with the built agent: its contents, secrets that it lacks, and its size. */
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { type Agent, startAgent } from "../../../../test/lab/agent.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../../../../test/lab/command.ts";
 import { CONF, ipPool } from "../../../../test/lab/manifests.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import { MAX_BUNDLE_FILE } from "../../bundle/archive.ts";
 import { unpack } from "../unpack.ts";
 
@@ -30,7 +20,7 @@ const SECRETS = {
   elsewhere: "s3cret-beside-the-folder",
 } as const;
 
-let directory: string;
+const directory = temporaryDirectory("berth-bundle-");
 let agent: Agent;
 let bin: string;
 
@@ -39,7 +29,6 @@ const kubeconfig = (secret: string) =>
   `apiVersion: v1\nkind: Config\nusers:\n- name: a\n  user:\n    odd: ${secret}\n    token: ${secret}\n`;
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-bundle-"));
   bin = path("bin");
   mkdirSync(bin);
   // The journal of a service manager.
@@ -66,7 +55,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await agent?.delete();
-  rmSync(directory, { recursive: true });
 });
 
 async function pack(file: string, ...words: string[]): Promise<CommandOutcome> {

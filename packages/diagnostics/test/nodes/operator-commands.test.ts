@@ -2,8 +2,6 @@
  * `kubectl berth status` and `kubectl berth test` on real nodes, typed by the cluster's administrator. The agents of
  * the lab are processes: a pod on each node's network stands for one, as far as the API server shows.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { StatusRecord } from "../../../../host/cli/status/read-status.ts";
@@ -17,13 +15,14 @@ import { NODE_IMAGE, writeNodeImage } from "../../../../test/lab/nodes/image.ts"
 import { daemonSetOf, deploymentOf, paths, podOf } from "../../../../test/lab/nodes/workloads.ts";
 import { until } from "../../../../test/lab/waiting.ts";
 import { itLong } from "../../../../test/world/long-cases.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import type { TestResult } from "../../connectivity/run-test.ts";
 
 const SYSTEM = "kube-system";
 const POOL = "/apis/ipam.vendor.io/v1/ippools/lan";
 const ON_NODE = { hostNetwork: true, tolerations: [{ operator: "Exists" }] };
 
-let home: string;
+const home = temporaryDirectory("berth-operator-");
 let cluster: RealCluster;
 const proxies: Daemon[] = [];
 
@@ -37,7 +36,6 @@ function labelled(object: KubeObject, component: string): KubeObject {
 }
 
 beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), "berth-operator-"));
   cluster = await startRealCluster({ nodes: 2, images: [await writeNodeImage(home)] });
   const { client, plane, nodes } = cluster;
   const program = [join(kubernetesBin, "kube-proxy"), `--kubeconfig=${plane.kubeconfig}`, "--proxy-mode=nftables"];
@@ -58,7 +56,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const proxy of proxies) await proxy.kill();
   await cluster?.stop();
-  await rm(home, { recursive: true });
 });
 
 const PROGRAM = [process.execPath, join(root, "dist", "kubectl-berth.mjs")];

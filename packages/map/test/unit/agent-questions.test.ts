@@ -1,21 +1,20 @@
 /** Questions to agents go to no program without the agents' certificate, and an agent that does not answer is named. */
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { issueCertificate, makeAuthority, type Pair } from "../../../../host/controller/certificates/certificate.ts";
 import type { KubeApi, KubeCall, KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import { openAgentQuestions } from "../../server/agent-questions.ts";
 import { createMapApi } from "../../server/map-api.ts";
 import { historyAnswer } from "../../server/map-records.ts";
 import { UsageSamples } from "../../server/usage-samples.ts";
 import type { Viewer } from "../../server/viewer.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "berth-questions-"));
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = temporaryDirectory("berth-questions-");
 
 const span = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 3_600_000) };
 const NAME = "berth-agent.kube-system.svc";

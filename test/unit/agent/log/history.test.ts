@@ -1,13 +1,12 @@
 /** Which lines a search of the audit log's files finds, from either end, and when it is not carried out. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { AUDIT_FILE } from "../../../../host/agent/log/audit-log.ts";
 import { History } from "../../../../host/agent/log/history.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "berth-history-"));
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = temporaryDirectory("berth-history-");
 
 const line = (number: number, audit = "ADD") => ({
   time: new Date(number * 1_000).toISOString(),

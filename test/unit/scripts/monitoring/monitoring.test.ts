@@ -1,15 +1,15 @@
 /** Alerts and dashboard of the chart, judged by Prometheus' own tool. */
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { AGENT_METRICS } from "../../../../host/metrics/agent-metrics.ts";
 import type { MetricDefinition } from "../../../../host/metrics/metric.ts";
 import manifest from "../../../../package.json" with { type: "json" };
 import { controllerMetrics } from "../../../../scripts/generate/pages/metrics.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 import { isAlone } from "../../house/sources.ts";
 
 interface Rule {
@@ -19,8 +19,7 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-const place = mkdtempSync(join(tmpdir(), "berth-alerts-"));
-afterAll(() => rmSync(place, { recursive: true }));
+const place = temporaryDirectory("berth-alerts-");
 
 const read = (...path: readonly string[]): string => readFileSync(join(root, ...path), "utf8");
 const RULES: readonly Rule[] = parse(read("deploy/chart/berth/files/alerts.yaml")).groups[0].rules;

@@ -1,11 +1,11 @@
 /** A component without a recorded licence stops a release. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { npmComponents, writeNotices } from "../../../../scripts/release/inventory.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
-let directory: string;
+const directory = temporaryDirectory("berth-inventory-test-");
 
 function addPackage(name: string, files: Record<string, string>): void {
   const folder = join(directory, "node_modules", name);
@@ -15,12 +15,10 @@ function addPackage(name: string, files: Record<string, string>): void {
 }
 
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-inventory-test-"));
   for (const name of ["assemblyscript", "esbuild", "@scope/with"])
     addPackage(name, { LICENSE: `licence of ${name}`, "NOTICE.txt": "a notice" });
   addPackage("without", { "README.md": "License: MIT" });
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 const bundle = (...names: string[]) => {
   const inputs = names.map((name) => [`node_modules/${name}/index.js`, { bytesInOutput: 1 }]);

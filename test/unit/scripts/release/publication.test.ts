@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { writeTar } from "../../../../scripts/release/archive.ts";
 import { findCredentials } from "../../../../scripts/release/credentials.ts";
 import { INDEX, Layout, MANIFEST, REF_NAME } from "../../../../scripts/release/oci.ts";
 import { attachProvenance, planPublication } from "../../../../scripts/release/publication.ts";
 import { parsePlace, Registry, withReferrer } from "../../../../scripts/release/registry.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "berth-publication-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryDirectory("berth-publication-");
 
 it.each([
   ["registry.example:5000/a/b-c/", { host: "registry.example:5000", prefix: "a/b-c/", isLoopback: false }],

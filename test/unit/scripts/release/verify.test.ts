@@ -1,21 +1,21 @@
 /** A release fits its own descriptions, and any changed file is named. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { findProblems } from "../../../../scripts/release/find-problems.ts";
 import { writeSbom } from "../../../../scripts/release/sbom.ts";
 import { sealRelease } from "../../../../scripts/release/seal.ts";
 import { sha256 } from "../../../../scripts/release/sources.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { cases } from "../../../world/rows.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 const facts = { version: "1.2.3", description: "a release", revision: "0".repeat(40), timeSeconds: 1_700_000_000 };
 const image = "berth-1.2.3-image-amd64";
 const tarball = "berth-1.2.3-linux-amd64";
 const provenance = "berth-1.2.3.provenance.json";
-const directory = mkdtempSync(join(tmpdir(), "berth-verify-"));
+const directory = temporaryDirectory("berth-verify-");
 let changed = "";
 
 function writeRelease(name: string): string {
@@ -60,7 +60,6 @@ let whole = "";
 beforeAll(() => {
   whole = writeRelease("whole");
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 it("a release fits, and so does one with a signature of its sums", () => {
   expect(findProblems(whole)).toEqual([]);
