@@ -7,20 +7,17 @@ import {
   closeSync,
   constants,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   readSync,
   renameSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
 import { request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
@@ -29,14 +26,14 @@ import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually, PATIENCE } from "../lab/waiting.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
 const AGENT = join(root, "dist", "berth-agent.mjs");
 
 function createDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), "berth-executables-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory("berth-executables-", onTestFinished);
   return directory;
 }
 

@@ -4,7 +4,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -14,11 +13,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { createNetns, type Netns } from "../lab/netns.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { root, runShim } from "./shim/run-shim.ts";
 import { answer, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
 
@@ -33,12 +32,10 @@ let bin: string;
 let conf: string;
 
 beforeEach(() => {
-  host = mkdtempSync(join(tmpdir(), "berth-install-"));
+  host = temporaryDirectory("berth-install-", onTestFinished);
   bin = join(host, "bin");
   conf = join(host, "net.d");
 });
-
-afterEach(() => rmSync(host, { recursive: true }));
 
 const agent = (...words: readonly string[]) => [process.execPath, join(root, "dist/berth-agent.mjs"), ...words];
 const install = (...words: readonly string[]) =>

@@ -1,10 +1,9 @@
 /** Reports of the built agent to the service manager that started it; the test plays the manager's socket. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { loadNative } from "../../host/kernel/native.ts";
 import { type Agent, startAgent } from "../lab/agent.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM = 2;
@@ -35,7 +34,7 @@ function messages(): readonly string[] {
 }
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-notify-"));
+  directory = temporaryDirectory("berth-notify-", onTestFinished);
 });
 
 afterEach(async () => {
@@ -43,7 +42,6 @@ afterEach(async () => {
   agent = undefined;
   native.close(manager);
   received.length = 0;
-  rmSync(directory, { recursive: true });
 });
 
 it.each([

@@ -4,13 +4,13 @@
  * Effects: starts the programs in dist/embeddings; temporary folders.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { parseVector } from "../vectors/core/record.ts";
 import { SCENARIOS } from "../vectors/core/scenarios.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const VECTORS = join(root, "dist", "core", "vectors");
 const FILES = SCENARIOS.map(({ name }) => join(VECTORS, `${name}.txt`)).sort();
@@ -51,8 +51,7 @@ describe.each(["browser", "c", "go", "java", "python", "rust"])("the embedding f
   });
 
   it.each(DAMAGES)("refuses a vector that wants %s, and says where", (_what, pattern, wanted) => {
-    const folder = mkdtempSync(join(tmpdir(), "berth-vectors-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = temporaryDirectory("berth-vectors-", onTestFinished);
     const lines = readFileSync(join(VECTORS, "sets.txt"), "utf8").split("\n");
     const at = lines.findIndex((line) => pattern.test(line));
     const file = join(folder, "sets.txt");

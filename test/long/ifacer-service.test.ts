@@ -2,15 +2,12 @@
  * ifacer in the agent of the hardened systemd unit: its filters and capabilities permit VLANs and bonds. In User-Mode
  * Linux, whose kernel has both.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { runInMachine } from "../../scripts/uml/machine.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 it("the service makes a VLAN on a bond of two interfaces", async () => {
-  const directory = mkdtempSync(join(tmpdir(), "berth-uml-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory("berth-uml-", onTestFinished);
   const lines: string[] = [];
   const options = { directory, deadlineMs: 900_000, print: (line: string) => void lines.push(line) };
   const exitCode = await runInMachine(["node", "test/long/ifacer-service-guest.ts"], options);

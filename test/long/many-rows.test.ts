@@ -1,12 +1,10 @@
 /** The start of an agent of files whose registry has more rows than its heap could hold. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { prefillBerth } from "../../benchmarks/ipam/prefill-berth.ts";
 import { startAgent } from "../lab/agent.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const ROWS = 260_000;
 /** As an object, a row takes some 250 bytes. */
@@ -19,8 +17,7 @@ function* addresses(): Generator<string> {
 }
 
 it("an agent with 260,000 rows starts in a heap of 64 MB, and stays", { timeout: 300_000 }, async () => {
-  const stateDir = mkdtempSync(join(tmpdir(), "berth-many-rows-"));
-  onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }));
+  const stateDir = temporaryDirectory("berth-many-rows-", onTestFinished);
   expect(await prefillBerth({ stateDir, pool: "wide", prefixLength: 12, addresses: addresses() })).toBe(ROWS);
   const config = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.16.0.0/12", { default: true }) };
   const nodeOptions = [`--max-old-space-size=${HEAP_MB}`];

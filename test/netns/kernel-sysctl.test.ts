@@ -1,11 +1,11 @@
 /** Settings of a namespace on the real kernel: there, and only there. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { writeSysctl, writeSysctls } from "../../host/kernel/sysctl.ts";
 import { readSysctl } from "../world/sysctl.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const name = `bks${process.pid}`;
 const path = `/run/netns/${name}`;
@@ -85,7 +85,7 @@ it("of a namespace that is absent is an error that names it", () => {
 });
 
 it("is written by way of BERTH_SYSCTL_DIR where /proc/sys is read-only, as in a container", () => {
-  const directory = mkdtempSync(join(tmpdir(), "berth-sysctls-"));
+  const directory = temporaryDirectory("berth-sysctls-", onTestFinished);
   const module = join(import.meta.dirname, "../../host/kernel/sysctl.ts");
   const program = `const { readSysctls, writeSysctl } = await import(${JSON.stringify(module)});
     const before = readSysctls(${JSON.stringify(path)}, ["${key}"]).get("${key}");
@@ -94,7 +94,6 @@ it("is written by way of BERTH_SYSCTL_DIR where /proc/sys is read-only, as in a 
     mount -o remount,bind,ro /proc/sys; exec "$0" --input-type=module -e "$1"`;
   const run = (env: NodeJS.ProcessEnv) =>
     spawnSync("unshare", ["--mount", "sh", "-ec", container, process.execPath, program], { env, encoding: "utf8" });
-  onTestFinished(() => rmSync(directory, { recursive: true }));
   const [outside, before] = [ownValue(), readSysctl(path, key)];
   expect(run(process.env).stderr).toContain("EROFS");
   expect(run({ ...process.env, BERTH_SYSCTL_DIR: directory }).stderr).toBe("");

@@ -1,10 +1,10 @@
 /** In a child each, which is ended when it waits: a write that waits cannot be interrupted otherwise. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, constants, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 const MODULE = join(import.meta.dirname, "../../../host/kernel/descriptor.ts");
 /** Longest time that a child may take, on a machine that has much else to do. */
@@ -30,8 +30,7 @@ const FILL =
   'const send = openSend(3); let sum = 0; for (let more; (more = send(Buffer.alloc(3_000))) > 0; ) sum += more; console.log(sum > 0 ? "full" : "nothing");';
 
 function createPath(): string {
-  const directory = mkdtempSync(join(tmpdir(), "berth-descriptor-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory("berth-descriptor-", onTestFinished);
   return join(directory, "x");
 }
 

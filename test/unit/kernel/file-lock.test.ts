@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { tryLock } from "../../../host/kernel/file-lock.ts";
 import { loadNative } from "../../../host/kernel/native.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 function createPath(): string {
-  const directory = mkdtempSync(join(tmpdir(), "berth-lock-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory("berth-lock-", onTestFinished);
   return join(directory, "lock");
 }
 

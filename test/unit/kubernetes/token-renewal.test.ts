@@ -1,11 +1,11 @@
 import * as fs from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubeApi, KubeCall } from "../../../host/kubernetes/kube-api.ts";
 import { renewToken, TOKEN_CHECK_MS } from "../../../host/kubernetes/token-renewal.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import type { PeriodicWorker } from "../../../host/lib/periodic.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 /** 2026-11-21T15:00:00Z, by the API server's clock. */
 const NOW_S = 1_795_273_200;
@@ -32,7 +32,7 @@ let calls: KubeCall[];
 let answer: (serial: number) => string;
 
 beforeEach(() => {
-  directory = fs.mkdtempSync(join(tmpdir(), "berth-renewal-"));
+  directory = temporaryDirectory("berth-renewal-", onTestFinished);
   file = join(directory, "token");
   fs.writeFileSync(file, tokenOf(0));
   [uptimeMs, calls, worker] = [1_000_000, [], undefined];
@@ -42,7 +42,6 @@ beforeEach(() => {
 afterEach(async () => {
   await worker?.close();
   vi.useRealTimers();
-  fs.rmSync(directory, { recursive: true });
 });
 
 async function start(random = 0): Promise<void> {

@@ -1,10 +1,9 @@
 /** The hook that CONTRIBUTING.md sets up, in a repository of git's own. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { runCommand } from "../../lab/command.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 it.each([
   ["a".repeat(70), true],
@@ -12,9 +11,8 @@ it.each([
   ["a".repeat(71), false],
   [`fixup! ${"a".repeat(70)}`, true],
 ])("a commit %s is made: %s", async (subject, isMade) => {
-  const folder = mkdtempSync(join(tmpdir(), "berth-hook-"));
+  const folder = temporaryDirectory("berth-hook-", onTestFinished);
   const git = (...words: string[]) => runCommand(["git", "-C", folder, ...words]);
-  onTestFinished(() => rmSync(folder, { recursive: true }));
   await git("init", "-q");
   const who = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
   const hooks = ["-c", `core.hooksPath=${join(root, "scripts", "hooks")}`];

@@ -1,17 +1,16 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { runHelm } from "../../../scripts/chart/helm.ts";
 import { packageVersion } from "../../../scripts/release/packages.ts";
 import { buildVersion, developmentVersion, tagOf } from "../../../scripts/setup/version.mjs";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 let directory = "";
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-unit-"));
+  directory = temporaryDirectory("berth-unit-", onTestFinished);
 });
-afterEach(() => rmSync(directory, { recursive: true }));
 
 describe("a build", () => {
   const git = (...args: string[]) => {

@@ -3,10 +3,9 @@
  * other authorities. The kubeconfig is mounted as a kubelet mounts a Secret.
  */
 import { randomUUID } from "node:crypto";
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
 import { collectionPath, objectPath } from "../../../../host/kubernetes/paths.ts";
 import { messageOf } from "../../../../host/lib/describe.ts";
 import { ADDRESS_RANGES, IP_POOLS } from "../../../../host/resources/collections.ts";
@@ -15,6 +14,7 @@ import { startControllerProcess } from "../../../../test/lab/cluster/controller-
 import { NAMESPACES, poolObject } from "../../../../test/lab/cluster/objects.ts";
 import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
 import { until } from "../../../../test/lab/waiting.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import { readShared } from "../../blocks/hub.ts";
 import { HubConnection } from "../../blocks/hub-connection.ts";
 import { hubFailure } from "../../blocks/hub-failure.ts";
@@ -53,14 +53,13 @@ afterAll(() => hub?.stop());
 const partsOf = (secret: string) => [secret, secret.split(".")[1] ?? "", secret.split(".")[2] ?? ""];
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "berth-hub-"));
+  directory = temporaryDirectory("berth-hub-", onTestFinished);
   const kubeconfig = join(directory, "kubeconfig");
   await symlink(join("..data", "kubeconfig"), kubeconfig);
   connection = new HubConnection({ kubeconfig, userAgent: "test", random: Math.random });
 });
 afterEach(async () => {
   await connection.close();
-  await rm(directory, { recursive: true });
 });
 
 /** As a kubelet does when the Secret has changed: a new folder, and then the link to it. */

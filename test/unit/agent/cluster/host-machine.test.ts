@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { readHostMachine } from "../../../../host/agent/cluster/host-machine.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 const DMI = "sys/class/dmi/id/product_uuid";
 const SYSTEM_ID = "proc/device-tree/system-id";
@@ -19,8 +19,7 @@ it.each<[what: string, files: Readonly<Record<string, string>>, names: readonly 
   ["the machine-id of D-Bus", { [DMI]: "UUID-1", [DBUS_ID]: "dbus" }, ["UUID-1", "dbus"]],
   ["none", {}, ["", ""]],
 ])("the host says which machine it is as its kubelet would: %s", (_what, files, [systemUuid, machineId]) => {
-  const root = mkdtempSync(join(tmpdir(), "berth-host-"));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  const root = temporaryDirectory("berth-host-", onTestFinished);
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);

@@ -1,16 +1,15 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { MoveRecord } from "../../../../host/agent/ifacer/move-record.ts";
 import { parsePrefix } from "../../../../host/net/prefix.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 let directory: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-move-"));
+  directory = temporaryDirectory("berth-move-", onTestFinished);
 });
-afterEach(() => rmSync(directory, { recursive: true }));
 
 const prefix = parsePrefix("fd00::1/64") ?? expect.unreachable();
 const OPERATIONS: readonly Operation[] = [

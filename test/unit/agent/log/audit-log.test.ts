@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { AUDIT_FILE, AuditLog } from "../../../../host/agent/log/audit-log.ts";
 import { openLog } from "../../../../host/lib/log.ts";
 import { rowOf } from "../../../world/search.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 it("a start writes rows of earlier ADDs only, and each before the DEL that comes meanwhile", async () => {
-  const directory = mkdtempSync(join(tmpdir(), "berth-audit-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory("berth-audit-", onTestFinished);
   const audit = new AuditLog({ directory, node: "n1", log: openLog("test", "silent"), nowMs: () => 10 });
   const rows = [9, 9, 10].map((sinceMs, at) => rowOf(`10.6.0.${at}`, { containerId: `c${at}`, sinceMs }));
   setImmediate(() => audit.record({ audit: "DEL", allocations: rows.slice(1, 2) }));

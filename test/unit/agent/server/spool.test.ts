@@ -1,14 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type Dispatched, Dispatcher } from "../../../../host/agent/server/dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES, parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { cases } from "../../../world/rows.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 const POST = "POST /v1/cni/berth HTTP/1.1";
 
@@ -58,7 +58,7 @@ let answer: (containerId: string) => Dispatched | Promise<Dispatched>;
 const files = () => readdirSync(directory).sort();
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-spool-"));
+  directory = temporaryDirectory("berth-spool-", onTestFinished);
   const recorded = recordLog();
   [requested, lines, answer] = [[], recorded.lines, () => done];
   const dispatch: Dispatcher["dispatch"] = async ({ headers }) => {
@@ -67,7 +67,6 @@ beforeEach(() => {
   };
   spool = new Spool(directory, { dispatch, translate: (call) => call }, noFaults, recorded.log);
 });
-afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const done: Dispatched = { status: 200, body: "" };
 const refusal = (code: number): Dispatched => ({ status: 422, body: JSON.stringify({ code, msg: "no" }) });

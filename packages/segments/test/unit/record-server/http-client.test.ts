@@ -1,12 +1,12 @@
 /** The client against servers that answer anything: over TCP and TLS, on loopback. */
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { makeCertificate } from "../../../../../test/unit/kubernetes/certificate.ts";
+import { temporaryDirectory } from "../../../../../test/world/temporary-directory.ts";
 import { parseServerUrl } from "../../../record-server/file-access.ts";
 import { HttpClient, RecordServerError, type ServerRequest } from "../../../record-server/http-client.ts";
 
@@ -20,12 +20,11 @@ const ends: (() => Promise<unknown>)[] = [];
 const at = (file: string) => join(directory, file);
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "berth-record-server-"));
+  directory = temporaryDirectory("berth-record-server-", onTestFinished);
   await writeFile(at("token"), `${TOKEN}\n`);
 });
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
-  await rm(directory, { recursive: true });
 });
 
 async function listen(server: Server): Promise<number> {
