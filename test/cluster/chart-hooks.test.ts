@@ -3,10 +3,9 @@
  * and a release that a tool deletes object by object, in whatever order and without the hooks, as Argo CD and Flux's
  * Kustomizations do: with `crds.allowDeletion` nothing stays.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
 import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
@@ -25,6 +24,7 @@ import { type CommandOutcome, runCommand } from "../lab/command.ts";
 import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
 import { KubeError, type KubeObject } from "../lab/kube-client.ts";
 import { itLong } from "../world/long-cases.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 import { outcomeOf } from "./rights-objects.ts";
 
 const NAMESPACE = "net-system";
@@ -34,7 +34,7 @@ const PULLER = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-pulle
 const AGENT = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/net-berth-agent`;
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/net-berth-controller`;
 
-const directory = mkdtempSync(join(tmpdir(), "berth-hooks-"));
+const directory = temporaryDirectory("berth-hooks-");
 let plane: ControlPlane;
 let kubeconfig: string;
 let objects: KubeObject[];
@@ -52,10 +52,7 @@ beforeAll(async () => {
   kubeconfig = await kubeconfigOf("net-berth-hooks");
 });
 
-afterAll(async () => {
-  await plane?.stop();
-  rmSync(directory, { recursive: true });
-});
+afterAll(() => plane?.stop());
 
 function render(release: string, values: object, ...more: readonly string[]): KubeObject[] {
   using chart = copyChart();
@@ -203,11 +200,10 @@ describe("apply-crds", () => {
   });
 
   it("names a file that is no definition, and changes nothing", async () => {
-    const other = mkdtempSync(join(tmpdir(), "berth-hooks-"));
+    const other = temporaryDirectory("berth-hooks-", onTestFinished);
     writeFileSync(join(other, "a.yaml"), "kind: ConfigMap\n");
     const program = [process.execPath, join(root, "dist", "berth-controller.mjs"), "apply-crds", other];
     const { exitCode, stderr } = await runCommand([...program, "--kubeconfig", kubeconfig]);
-    rmSync(other, { recursive: true });
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining("a.yaml")]);
   });
 });

@@ -1,15 +1,15 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { type NetnsWorld, openAlone } from "../lab/netns/world.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { PATIENCE } from "../lab/waiting.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const BLUE = {
   "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }),
@@ -57,23 +57,19 @@ function addRequest(containerId: string, ipam: object = {}): string {
 }
 
 it("state, spool and socket are closed to others, whatever the mask and the directory were", async () => {
-  const parent = mkdtempSync(join(tmpdir(), "berth-modes-"));
+  const parent = temporaryDirectory("berth-modes-", onTestFinished);
   const stateDir = join(parent, "state");
   mkdirSync(stateDir);
   chmodSync(stateDir, 0o755);
   // A mask of zero, as some service managers have it.
   const wrapper = ["sh", "-c", 'umask 0; exec "$@"', "sh"];
   const agent = await startAgent({ config: BLUE, stateDir, wrapper });
-  try {
-    const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
-    const files = readdirSync(stateDir).map((name) => [name, modeOf(join(stateDir, name))]);
-    expect(files.filter(([, mode]) => mode !== "600")).toEqual([]);
-    expect(files.length).toBeGreaterThan(1);
-    expect([modeOf(stateDir), modeOf(agent.socket)]).toEqual(["700", "600"]);
-  } finally {
-    await agent.delete();
-    rmSync(parent, { recursive: true });
-  }
+  onTestFinished(() => agent.delete());
+  const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+  const files = readdirSync(stateDir).map((name) => [name, modeOf(join(stateDir, name))]);
+  expect(files.filter(([, mode]) => mode !== "600")).toEqual([]);
+  expect(files.length).toBeGreaterThan(1);
+  expect([modeOf(stateDir), modeOf(agent.socket)]).toEqual(["700", "600"]);
 });
 
 describe("the socket", () => {

@@ -1,24 +1,20 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { vectorText } from "../vectors/core/record.ts";
 import { SCENARIOS } from "../vectors/core/scenarios.ts";
+import { temporaryDirectory } from "../world/temporary-directory.ts";
 
 const directory = join(root, "dist", "core");
 
 /** Assembles the text, by an assembler that did not write it. */
 function assemble(text: string): Uint8Array {
-  const folder = mkdtempSync(join(tmpdir(), "berth-wat-"));
-  try {
-    const output = join(folder, "core.wasm");
-    execFileSync("wat2wasm", [text, "-o", output]);
-    return readFileSync(output);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const folder = temporaryDirectory("berth-wat-", onTestFinished);
+  const output = join(folder, "core.wasm");
+  execFileSync("wat2wasm", [text, "-o", output]);
+  return readFileSync(output);
 }
 
 describe("dist/core", () => {

@@ -1,13 +1,13 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
 import { listenForQuestions } from "../../../host/controller/status-server.ts";
 import type { HttpListener, ListenAddress } from "../../../host/metrics/listen.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 const status: ControllerProcess["status"] = {
   ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], problems: [], parts: ["usage"], caches: {} },
@@ -70,8 +70,7 @@ describe("questions to a controller", () => {
   });
 
   it("answers on a unix socket that only its user may open, in the place of one that was left", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "berth-status-"));
-    closing.push(() => rmSync(directory, { recursive: true }));
+    const directory = temporaryDirectory("berth-status-", onTestFinished);
     const path = join(directory, "c.sock");
     await listen({ kind: "unix", path });
     const { url } = await listen({ kind: "unix", path });

@@ -1,10 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { ApiUnavailable, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import {
   CallerAccess,
@@ -15,6 +14,7 @@ import {
 } from "../../../host/metrics/caller-access.ts";
 import { findExposure, type ListenAddress, type ServerSettings } from "../../../host/metrics/listen.ts";
 import { listenForScrapes } from "../../../host/metrics/scrape-server.ts";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 import { makeCertificate } from "../kubernetes/certificate.ts";
 
 const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 };
@@ -165,8 +165,7 @@ describe("a server for other machines", () => {
 
   /** Returns a function that scrapes with a token and returns the status, and one that writes a new certificate. */
   async function serve(api: Pick<Reviews, "call">, hasFiles = true) {
-    const directory = mkdtempSync(join(tmpdir(), "berth-metrics-"));
-    closing.push(() => rmSync(directory, { recursive: true }));
+    const directory = temporaryDirectory("berth-metrics-", onTestFinished);
     const tls = { certFile: join(directory, "cert.pem"), keyFile: join(directory, "key.pem") };
     const write = () => {
       const { cert, key } = makeCertificate("berth");

@@ -2,11 +2,10 @@
  * The last release's state is read as it was meant: objects of the API server, and the journal of a node
  * (docs/stability.md). test/lab/cluster/record-release.ts records both.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { parseAllDocuments } from "yaml";
 import {
   decodeControlledCoordinator,
@@ -21,6 +20,7 @@ import { openSqliteJournal } from "../../../host/registry/sqlite/sqlite-registry
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { lastRelease } from "../../../scripts/setup/version.mjs";
+import { temporaryDirectory } from "../../world/temporary-directory.ts";
 
 const read = (name: string) => readFileSync(join(root, "test", "vectors", "last-release", name), "utf8");
 const objects = parseAllDocuments(read("objects.yaml")).map((document): KubeObject => document.toJS());
@@ -53,7 +53,7 @@ it("IPAllocations say which pod has which address, and for which workload one is
 });
 
 it("a node's journal goes on with its pods' addresses, by the machine's boot", async () => {
-  const directory = mkdtempSync(join(tmpdir(), "berth-recorded-"));
+  const directory = temporaryDirectory("berth-recorded-", onTestFinished);
   const file = new DatabaseSync(join(directory, "registry.sqlite"));
   file.exec(read("journal.sql"));
   const boot = String(file.prepare("SELECT boot FROM allocation").get()?.boot);
@@ -66,17 +66,13 @@ it("a node's journal goes on with its pods' addresses, by the machine's boot", a
       throw error;
     },
   });
-  try {
-    const rows = await journal.list(undefined, 10);
-    const specs = ofKind("IPAllocation").map((object) => decodeIpAllocation(object, "test").spec);
-    const addresses = new Map(specs.map(({ ip, holders }) => [holders[0]?.pod, formatIp(ip)]));
-    const found = rows.map(({ ip, workload, ...row }) => ({ ...row, ip: formatIp(ip), member: workload?.member }));
-    expect(found).toMatchObject([
-      { ip: addresses.get("db-0"), state: "Bound", pod: "db-0", isConfirmed: true, member: "db-0" },
-      { ip: addresses.get("web"), state: "Bound", pod: "web", isConfirmed: true, member: undefined },
-    ]);
-  } finally {
-    await journal.close();
-    rmSync(directory, { recursive: true });
-  }
+  onTestFinished(() => journal.close());
+  const rows = await journal.list(undefined, 10);
+  const specs = ofKind("IPAllocation").map((object) => decodeIpAllocation(object, "test").spec);
+  const addresses = new Map(specs.map(({ ip, holders }) => [holders[0]?.pod, formatIp(ip)]));
+  const found = rows.map(({ ip, workload, ...row }) => ({ ...row, ip: formatIp(ip), member: workload?.member }));
+  expect(found).toMatchObject([
+    { ip: addresses.get("db-0"), state: "Bound", pod: "db-0", isConfirmed: true, member: "db-0" },
+    { ip: addresses.get("web"), state: "Bound", pod: "web", isConfirmed: true, member: undefined },
+  ]);
 });

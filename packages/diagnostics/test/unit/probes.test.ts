@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import { type Plan, planProbes, type TestNode } from "../../connectivity/plan-probes.ts";
 import { PROBE_SCRIPT, type ProbeAnswer, type ProbeTarget } from "../../connectivity/probe-script.ts";
 import { runTest } from "../../connectivity/run-test.ts";
@@ -23,7 +23,7 @@ it("a namespace that stays is named, also when the test was interrupted", async 
 });
 
 it("the time for the pods' start does not end a probe", async () => {
-  const bin = mkdtempSync(join(tmpdir(), "berth-probes-"));
+  const bin = temporaryDirectory("berth-probes-", onTestFinished);
   const answers = JSON.stringify([0, 1].map((id) => ({ id, isWell: true, text: "" })));
   writeFileSync(join(bin, "kubectl"), `#!/bin/sh\nsleep 0.3\necho '${answers}'\n`, { mode: 0o755 });
   vi.stubEnv("PATH", `${bin}:${process.env.PATH}`);
@@ -38,7 +38,6 @@ it("the time for the pods' start does not end a probe", async () => {
   const { signal } = new AbortController();
   const found = await runTest({ api: { call } as unknown as KubeApi, signal, ...of });
   vi.unstubAllEnvs();
-  rmSync(bin, { recursive: true });
   expect(found.map(({ from, to, outcome }) => `${from} ${to}: ${outcome}`)).toEqual([
     "pod gateway: ok",
     "node its pod: ok",

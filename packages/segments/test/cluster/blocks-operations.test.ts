@@ -3,8 +3,7 @@
  * in this process, and a hub of its own. A script in kubectl's place gives the agents' findings on the segment.
  */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubeClient as ProductClient } from "../../../../host/kubernetes/client.ts";
@@ -18,6 +17,7 @@ import type { CommandOutcome } from "../../../../test/lab/command.ts";
 import type { ControlPlane } from "../../../../test/lab/control-plane.ts";
 import type { KubeObject } from "../../../../test/lab/kube-client.ts";
 import { until } from "../../../../test/lab/waiting.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import { startBlocks } from "../../controllers/blocks-controller.ts";
 import { applyHubRights, createRange as createShared, leasesOf, MEMBERS, RANGES } from "../lab/hub.ts";
 
@@ -28,7 +28,7 @@ let hub: ControlPlane;
 let world: World;
 let agent: AgentNode;
 let access: ProductClient;
-let home: string;
+const home = temporaryDirectory("berth-blocks-");
 let range = "";
 let serial = 0;
 let subnet = "";
@@ -38,7 +38,6 @@ beforeAll(async () => {
   access = await connectClient(hub.kubeconfig);
   await applyHubRights(world.client);
   agent = await world.openAgent("n1");
-  home = mkdtempSync(join(tmpdir(), "berth-blocks-"));
   const script = `#!/bin/sh
 case "$*" in
 *"get pods"*) printf 'kube-system\\tberth-agent-1\\tn1\\tRunning\\t\\n' ;;
@@ -54,7 +53,6 @@ esac
 });
 afterAll(async () => {
   vi.unstubAllEnvs();
-  if (home !== undefined) rmSync(home, { recursive: true });
   await world?.stop();
   await access?.close();
   await hub?.stop();

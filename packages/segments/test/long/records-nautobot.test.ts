@@ -2,13 +2,13 @@
  * A real Nautobot, with the rights that the documents ask for: the suites that its fake passes, and the picture of the
  * documents, of a prefix with pods in it.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { closeBrowser, visitPage } from "../../../../test/lab/browser.ts";
 import { until } from "../../../../test/lab/waiting.ts";
+import { temporaryDirectory } from "../../../../test/world/temporary-directory.ts";
 import { type Nautobot, startNautobot } from "../lab/nautobot.ts";
 import { type AddressesUnderTest, addressSuite, openAddresses } from "../world/address-suite.ts";
 import { suite as prefixSuite } from "../world/prefix-suite.ts";
@@ -18,11 +18,10 @@ const MADE = join(root, "dist", "screenshots");
 const PICTURES = process.env.SCREENSHOTS === undefined ? MADE : join(root, process.env.SCREENSHOTS);
 
 let nautobot: Nautobot;
-let directory: string;
+const directory = temporaryDirectory("berth-records-");
 let under: AddressesUnderTest;
 
 beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "berth-records-"));
   nautobot = await startNautobot();
   const tokenFile = join(directory, "token");
   writeFileSync(tokenFile, nautobot.tokens.berth);
@@ -35,7 +34,6 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(async () => {
   await nautobot?.[Symbol.asyncDispose]();
-  if (directory !== undefined) rmSync(directory, { recursive: true });
 });
 
 addressSuite("addresses of the real Nautobot", async () => under);

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import {
   COLLECTOR_TICK_MS,
   Collector,
@@ -21,6 +20,7 @@ import { MemoryApiServer, unreachable } from "../../../fakes/memory-api-server.t
 import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { openJournalNode, type TestNode } from "../../../world/node.ts";
 import { until } from "../../../world/recorded-log.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 const GRACE_MS = 60_000;
 const INTERVAL_MS = 300_000;
@@ -386,7 +386,7 @@ describe("static-pods: a static pod", () => {
   });
 
   it("without a mirror pod is collected only when its network namespace is gone", async ({ world }) => {
-    const folder = mkdtempSync(join(tmpdir(), "berth-netns-"));
+    const folder = temporaryDirectory("berth-netns-", onTestFinished);
     const netns = join(folder, "cni-1");
     writeFileSync(netns, "");
     await world.bind("etcd-n1", { owner: HASH, netns });
@@ -398,7 +398,6 @@ describe("static-pods: a static pod", () => {
     rmSync(netns);
     await world.sweepTwice();
     expect(await states()).toEqual(["Cooling", "Bound", "Bound"]);
-    rmSync(folder, { recursive: true });
   });
 });
 

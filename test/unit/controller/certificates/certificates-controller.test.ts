@@ -1,8 +1,7 @@
 /** The controller's certificates, on Secrets in memory: issuer, renewal, and the Secrets that others see. */
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { issueCertificate, makeAuthority } from "../../../../host/controller/certificates/certificate.ts";
@@ -14,6 +13,7 @@ import type { Controller, ControllerDeps } from "../../../../host/controller/typ
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 const SECRETS = "/api/v1/namespaces/kube-system/secrets";
 const DAY_MS = 86_400_000;
@@ -109,17 +109,13 @@ it("each server gets a certificate for its names, with a key of its own, of one 
 
 /** Verifies the controller's certificate by `ca`. */
 async function verifyStrictly(ca: string): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), "berth-x509-"));
-  try {
-    writeFileSync(join(directory, "cert.pem"), (await read("controller-tls"))["tls.crt"] ?? "");
-    writeFileSync(join(directory, "ca.pem"), ca);
-    const names = ["-purpose", "sslserver", "-verify_hostname", "berth-map.kube-system.svc"];
-    const at = ["-attime", `${Math.floor(nowMs / 1_000)}`];
-    const words = ["verify", "-x509_strict", ...names, ...at, "-CAfile", "ca.pem", "cert.pem"];
-    expect(execFileSync("openssl", words, { cwd: directory, encoding: "utf8" })).toBe("cert.pem: OK\n");
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  const directory = temporaryDirectory("berth-x509-", onTestFinished);
+  writeFileSync(join(directory, "cert.pem"), (await read("controller-tls"))["tls.crt"] ?? "");
+  writeFileSync(join(directory, "ca.pem"), ca);
+  const names = ["-purpose", "sslserver", "-verify_hostname", "berth-map.kube-system.svc"];
+  const at = ["-attime", `${Math.floor(nowMs / 1_000)}`];
+  const words = ["verify", "-x509_strict", ...names, ...at, "-CAfile", "ca.pem", "cert.pem"];
+  expect(execFileSync("openssl", words, { cwd: directory, encoding: "utf8" })).toBe("cert.pem: OK\n");
 }
 
 it.each(["2026-01-01T00:00:00.123Z", "2049-12-01T00:00:00.456Z"])("OpenSSL verifies them, made %s", async (time) => {

@@ -2,16 +2,16 @@
  * Findings of `berthctl check` about other programs of a host, from trees of files as these programs have them. A
  * correct configuration has no finding.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { MAX_HOST_FILE_BYTES, readFiles } from "../../../../host/cli/host-checks/read-host.ts";
 import { FILE_CHECKS, FILE_PROBLEMS, PLATFORMS } from "../../../../host/findings/host/file-checks.ts";
 import { anchorOf } from "../../../../scripts/docs/anchor.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { readFilesOfPage } from "../../../e2e/pages/script.ts";
 import { cases } from "../../../world/rows.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 /** Texts by path; a text `-> path` is a symbolic link. */
 type Tree = Readonly<Record<string, string>>;
@@ -19,18 +19,14 @@ type Tree = Readonly<Record<string, string>>;
 const STANDARD = { confDirectory: "/etc/cni/net.d", binDirectory: "/opt/cni/bin" };
 
 function withTree<T>(tree: Tree, work: (root: string) => T): T {
-  const folder = mkdtempSync(join(tmpdir(), "berth-host-tree-"));
-  try {
-    for (const [path, text] of Object.entries(tree)) {
-      const file = join(folder, path);
-      mkdirSync(dirname(file), { recursive: true });
-      if (text.startsWith("-> ")) symlinkSync(text.slice(3), file);
-      else writeFileSync(file, text);
-    }
-    return work(folder);
-  } finally {
-    rmSync(folder, { recursive: true });
+  const folder = temporaryDirectory("berth-host-tree-", onTestFinished);
+  for (const [path, text] of Object.entries(tree)) {
+    const file = join(folder, path);
+    mkdirSync(dirname(file), { recursive: true });
+    if (text.startsWith("-> ")) symlinkSync(text.slice(3), file);
+    else writeFileSync(file, text);
   }
+  return work(folder);
 }
 
 const PATHS = FILE_CHECKS.flatMap(({ paths }) => paths).filter((path) => !/^\/(proc|sys)\//.test(path));

@@ -1,8 +1,7 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { noFaults } from "../../../../host/lib/fault.ts";
 import { type Operation, SqliteBatch } from "../../../../host/registry/sqlite/batch.ts";
 import { operationOf } from "../../../../host/registry/sqlite/operation.ts";
@@ -10,27 +9,24 @@ import { ReserveFile } from "../../../../host/registry/sqlite/reserve-file.ts";
 import { prepareSchema } from "../../../../host/registry/sqlite/schema.ts";
 import { SqliteStore } from "../../../../host/registry/sqlite/store.ts";
 import { claim, proposal } from "../../../world/subjects.ts";
+import { temporaryDirectory } from "../../../world/temporary-directory.ts";
 
 /** `PRAGMA synchronous`: https://sqlite.org/pragma.html#pragma_synchronous */
 const [NORMAL, FULL] = [1, 2];
 
 function withBatch(test: (batch: SqliteBatch, level: () => number, directory: string) => void): void {
-  const directory = mkdtempSync(join(tmpdir(), "berth-batch-"));
+  const directory = temporaryDirectory("berth-batch-", onTestFinished);
   const database = new DatabaseSync(join(directory, "registry.sqlite"));
-  try {
-    database.exec("PRAGMA journal_mode = wal; PRAGMA synchronous = normal");
-    prepareSchema(database);
-    const cooldowns = { defaultMs: 1, byPool: new Map() };
-    const store = new SqliteStore(database, { bootId: "b", cooldowns, faults: noFaults });
-    const batch = new SqliteBatch({
-      file: join(directory, "registry.sqlite"),
-      ...{ database, store, reserve: new ReserveFile(join(directory, "reserve")), faults: noFaults },
-    });
-    test(batch, () => Number(database.prepare("PRAGMA synchronous").get()?.synchronous), directory);
-  } finally {
-    database.close();
-    rmSync(directory, { recursive: true });
-  }
+  onTestFinished(() => database.close());
+  database.exec("PRAGMA journal_mode = wal; PRAGMA synchronous = normal");
+  prepareSchema(database);
+  const cooldowns = { defaultMs: 1, byPool: new Map() };
+  const store = new SqliteStore(database, { bootId: "b", cooldowns, faults: noFaults });
+  const batch = new SqliteBatch({
+    file: join(directory, "registry.sqlite"),
+    ...{ database, store, reserve: new ReserveFile(join(directory, "reserve")), faults: noFaults },
+  });
+  test(batch, () => Number(database.prepare("PRAGMA synchronous").get()?.synchronous), directory);
 }
 
 function operation(run: Operation["run"], outlivesPower: boolean): Operation {
