@@ -130,9 +130,9 @@ appArmorProfile:
 {{- $network.config | toPrettyJson -}}
 {{- else -}}
 {{- $type := default "macvlan" $network.type -}}
-{{- range $key, $types := dict "master" (list "macvlan" "ipvlan") "vlan" (list "macvlan" "ipvlan" "bridge" "sriov") "bridge" (list "bridge") "resourceName" (list "sriov") -}}
+{{- range $key, $types := dict "master" (list "macvlan" "ipvlan") "vlan" (list "macvlan" "ipvlan" "bridge" "sriov") "bridge" (list "bridge") -}}
   {{- if and (get $network $key) (not (has $type $types)) -}}
-    {{- fail (printf "network %s: %s is not for type %s, but for %s" (index $ 2) $key $type (join ", " $types)) -}}
+    {{- fail (printf "network %s: type %s ignores %s, which is for %s: remove it" (index $ 2) $type $key (join ", " $types)) -}}
   {{- end -}}
 {{- end -}}
 {{- $plugins := list -}}

@@ -291,7 +291,7 @@ describe("networks", () => {
     const metadataOf = (name: string) => find(definitions, "NetworkAttachmentDefinition", name).metadata;
     expect(["vlan", "plain"].map((name) => metadataOf(name).namespace)).toEqual(["shop", "net-system"]);
     const annotations = { "k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov" };
-    expect(metadataOf("vf")).toMatchObject({ annotations });
+    for (const name of ["vf", "plain"]) expect(metadataOf(name)).toMatchObject({ annotations });
     expect(metadataOf("rr")).toMatchObject({ annotations: { "example.com/a": "b" } });
     const versions = ["bridge", "own"].map((name) => JSON.parse(configs.get(name) ?? "{}").cniVersion);
     expect(versions).toEqual(["1.1.0", "0.4.0"]);
@@ -304,10 +304,9 @@ describe("networks", () => {
     a VLAN fits ${{ master: ["enp129s0f1np1"], vlan: 10 }}
       => the device name "enp129s0f1np1.10" of 16 characters, want at most 15: rename the master
     a bridge has no master ${{ type: "bridge", master: ["eth0"] }}
-      => network lan: master is not for type bridge, but for macvlan, ipvlan
-    ptp has no VLAN ${{ type: "ptp", vlan: 7 }} => network lan: vlan is not for type ptp, but for
-    the bridge is that of bridge ${{ master: ["eth0"], bridge: "br0" }} => network lan: bridge is not for type macvlan
-    the resource is that of sriov ${{ master: ["eth0"], resourceName: "a/b" }} => network lan: resourceName is not for
+      => network lan: type bridge ignores master, which is for macvlan, ipvlan: remove it
+    ptp has no VLAN ${{ type: "ptp", vlan: 7 }} => network lan: type ptp ignores vlan, which is for
+    the bridge is that of bridge ${{ master: ["eth0"], bridge: "br0" }} => network lan: type macvlan ignores bridge
   `)("as with ifacer: %s", (_, more, message) => {
     const networks = [{ name: "lan", ...more }];
     expect(() => render({ values: { networks }, release: PLAIN_RELEASE })).toThrow(message);

@@ -68,7 +68,7 @@ export const SETS = {
       reservedIPs: { routers: { ips: ["10.6.0.2"] } },
       coordinator: { spec: { mode: "auto", podCIDRType: "none" } },
       networks: [
-        { name: "plain", master: ["eth0"], ipv4Pools: ["lan"], ipv6Pools: ["lan6"] },
+        { name: "plain", master: ["eth0"], ipv4Pools: ["lan"], ipv6Pools: ["lan6"], resourceName: "intel.com/sriov" },
         { name: "vlan", namespace: "shop", type: "ipvlan", master: ["eth0"], vlan: 100, plugin: { mtu: 1400 } },
         { name: "bond", master: ["eth0", "eth1"], bond: BOND, vlan: 4094 },
         { name: "rr", master: ["eth0", "eth1"], bond: { mode: 0 }, vlan: 99, annotations: { "example.com/a": "b" } },
