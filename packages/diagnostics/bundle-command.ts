@@ -6,6 +6,7 @@ import { ExitCode, UsageError } from "../../host/cli/exit-code.ts";
 import { type HostPathFlags, hostPaths, withHostPaths } from "../../host/cli/host-checks/host-paths.ts";
 import { LOG_DIRECTORY } from "../../host/config/coordinator-conf.ts";
 import { errnoOf, messageOf } from "../../host/lib/describe.ts";
+import { tryOr } from "../../host/lib/try-or.ts";
 import type { BundleFile } from "./bundle/archive.ts";
 
 interface BundleFlags extends HostPathFlags {
@@ -72,7 +73,7 @@ function writeNew(path: string, content: Buffer): void {
     writeFileSync(path, content, { mode: 0o600, flag: "wx" });
   } catch (error) {
     // A disk that is full has its beginning.
-    if (errnoOf(error) !== "EEXIST") rmSync(path, { force: true });
+    if (errnoOf(error) !== "EEXIST") tryOr(() => rmSync(path), undefined);
     throw new UsageError(`Option --file: ${messageOf(error)}`);
   }
 }

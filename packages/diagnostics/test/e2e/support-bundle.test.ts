@@ -142,13 +142,14 @@ it("is written without an agent, with the reason in each answer's place", async 
   expect(files.get("ip-route.txt")).toBeDefined();
 });
 
-it("is created anew: neither a link nor another user's file takes it", async () => {
+it("is created anew: neither a link, another user's file nor a folder takes it", async () => {
   writeFileSync(path("victim"), "kept", { mode: 0o644 });
   symlinkSync(path("victim"), path("link.tar.gz"));
-  for (const file of ["victim", "link.tar.gz"]) {
+  const refused = { victim: "EEXIST", "link.tar.gz": "EEXIST", "victim/a": "ENOTDIR", "./": "EISDIR" };
+  for (const [file, errno] of Object.entries(refused)) {
     rmSync(path("journal-read"), { force: true });
     const { exitCode, stderr } = await pack(file, "--socket", path("no.sock"));
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Option --file: EEXIST")]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`Option --file: ${errno}`)]);
     expect(existsSync(path("journal-read"))).toBe(false);
   }
   expect([readFileSync(path("victim"), "utf8"), statSync(path("victim")).mode & 0o777]).toEqual(["kept", 0o644]);
