@@ -104,18 +104,19 @@ export class ClusterSource implements Source {
     return describeReservations(reservedOf(objects), decodedPools(pools), Date.now()).sort(byName);
   }
 
-  async address(address: string): Promise<AddressRecord> {
+  async address(address: string, space = ""): Promise<AddressRecord> {
     const ip = parseIp(address);
     if (ip === undefined) return { address, places: [], allocations: [] };
     const [pools, reserved] = await Promise.all([this.#objects(IP_POOLS), this.#objects(RESERVED_IPS)]);
     const inForce = reservedOf(reserved).filter((each) => !hasEnded(each, Date.now()));
     const places = locateAddress(ip, decodedPools(pools), inForce);
-    const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
+    const spaces = new Set(["", space, ...places.map(({ addressSpace }) => addressSpace)]);
     const objects = await Promise.all(
-      [...spaces].map((space) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, space) })),
+      [...spaces].map((each) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, each) })),
     );
     const allocations = objects.filter((object) => object !== undefined).map(allocationOf);
-    const stated = Object.entries({ IPPool: pools, ReservedIP: reserved });
+    const isOfSpace = (each: KubeObject) => space === "" || specOf(each).addressSpace === space;
+    const stated = Object.entries({ IPPool: pools.filter(isOfSpace), ReservedIP: reserved.filter(isOfSpace) });
     const found = stated.flatMap(([kind, all]) => all.flatMap((each) => findingsIn(kind, each)));
     const isAbout = ({ text }: Finding): boolean =>
       text.split(/[^0-9a-f.:]+/).some((word) => word.replace(/[.:]$/, "") === address);
@@ -277,8 +278,9 @@ export function findingsIn(kind: string, object: KubeObject): Finding[] {
   return findInConditions(`${kind} ${nameOf(object)}`, own);
 }
 
-const hasSource = ({ spec }: KubeObject): boolean =>
-  (spec as { readonly source?: unknown } | undefined)?.source !== undefined;
+const specOf = ({ spec }: KubeObject) => Object(spec) as { readonly source?: unknown; readonly addressSpace?: unknown };
+
+const hasSource = (object: KubeObject): boolean => specOf(object).source !== undefined;
 
 /** The controller counts up to 2^53; of larger pools it knows the addresses in use. */
 function countsOf(pool: IpPool, usage: PoolUsage): { total: string; used: string; free: string } {

@@ -40,8 +40,8 @@ export interface Source {
   allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]>;
   /** Returns the ReservedIPs in the order of their names. */
   reservations(): Promise<readonly ReservationRecord[]>;
-  /** Returns the known facts about an address in its usual form. */
-  address(address: string): Promise<AddressRecord>;
+  /** Returns the known facts about an address in its usual form. `space`: at least those of this one. */
+  address(address: string, space?: string): Promise<AddressRecord>;
   pod(name: PodName): Promise<PodRecord>;
   /** Returns the pods that do not run yet. Absent: that is not known. */
   waitingPods?(): Promise<readonly PodName[]>;

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runKubectlBerth as berth } from "../lab/berthctl.ts";
-import { ALLOCATIONS } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, BERTH } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
 import { until } from "../lab/waiting.ts";
@@ -21,6 +21,7 @@ const POOLS = [
   { name: "six", subnet: "fd06::/64", default: false },
   { name: "lab", subnet: "10.6.0.0/28", addressSpace: "lab", default: false, disable: true },
 ];
+const SINCE = "2026-11-20T04:00:00Z";
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };
 
 let world: World;
@@ -37,7 +38,7 @@ beforeAll(async () => {
   await world.allocate("10.6.0.21", { holders: [holder] });
   await world.allocate("fd06::21", { pool: "six", prefixLength: 64, holders: [holder] });
   await world.allocate("10.6.0.30", { node: "n2", holders: [{ ...holder, pod: "other", podUid: "u2", node: "n2" }] });
-  await world.allocate("10.6.0.40", { state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" });
+  await world.allocate("10.6.0.40", { state: "Cooling", holders: [], since: SINCE });
   await world.allocate("10.6.0.77", { state: "Kept", holders: [], workload: WORKLOAD });
   const lost = { reason: "NodeLost" as const, mac: "", parent: "", holder: { ...holder, pod: "gone", podUid: "u3" } };
   await world.allocate("10.6.0.80", { state: "Quarantined", holders: [], quarantine: lost });
@@ -174,15 +175,27 @@ it("export --watch with --file replaces the file as a whole; SIGINT ends it", as
   await world.release("10.6.0.22");
 });
 
-it.each<[address: string, code: number, wanted: RegExp]>([
-  ["10.6.0.21", 0, /^10\.6\.0\.21: Bound\n {2}pod {9}shop\/web-0\n {2}interface {3}eth0\n {2}node {8}n1\n/],
-  ["10.6.0.77", 0, /workload {4}StatefulSet shop\/db, member db-0\n/],
-  ["10.6.0.80", 0, /^10\.6\.0\.80: Quarantined\n(?:.*\n)*.*quarantine {2}NodeLost\n/],
-  ["10.6.0.50", 0, /^10\.6\.0\.50: free in pool blue \(10\.6\.0\.0\/24\)\n$/],
-  ["FD06:0::21", 0, /^fd06::21: Bound\n/],
-  ["10.9.9.9", 1, /^10\.9\.9\.9: no pool has it in its subnet, and it has no record\n$/],
-])("ip: %s ends with %i", async (address, code, wanted) => {
-  expect(await berth("ip", address)).toMatchObject({ code, out: expect.stringMatching(wanted) });
+describe("ip", () => {
+  // A condition about one space's address, and a record whose pool is gone.
+  beforeAll(async () => {
+    const found = { type: "OtherMask", status: "True", reason: "OtherMask", message: "10.6.0.12" };
+    const conditions = [{ ...found, lastTransitionTime: SINCE }];
+    await world.client.patch(`${BERTH}/ippools/blue/status`, { status: { conditions } });
+    await world.allocate("10.9.9.8", { addressSpace: "old", pool: "gone", state: "Cooling", holders: [] });
+  });
+
+  it.each<[address: string, code: number, wanted: RegExp]>([
+    ["10.6.0.21", 0, /^10\.6\.0\.21: Bound\n {2}pod {9}shop\/web-0\n {2}interface {3}eth0\n {2}node {8}n1\n/],
+    ["10.6.0.77", 0, /workload {4}StatefulSet shop\/db, member db-0\n/],
+    ["10.6.0.80", 0, /^10\.6\.0\.80: Quarantined\n(?:.*\n)*.*quarantine {2}NodeLost\n/],
+    ["10.6.0.50", 0, /^10\.6\.0\.50: free in pool blue \(10\.6\.0\.0\/24\)\n$/],
+    ["FD06:0::21", 0, /^fd06::21: Bound\n/],
+    ["10.6.0.12/lab", 0, /^10\.6\.0\.12: free in pool lab \(10\.6\.0\.0\/28, address space lab\)\n$/],
+    ["10.9.9.8/old", 0, /^10\.9\.9\.8\/old: Cooling\n/],
+    ["10.9.9.9", 1, /^10\.9\.9\.9: no pool has it in its subnet, and it has no record\n$/],
+  ])("%s ends with %i", async (address, code, wanted) => {
+    expect(await berth("ip", address)).toMatchObject({ code, out: expect.stringMatching(wanted) });
+  });
 });
 
 describe("pod", () => {

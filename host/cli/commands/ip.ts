@@ -17,7 +17,7 @@ export function addIp(cli: CommandLine): void {
         const isIncluded = ({ addressSpace }: { readonly addressSpace: string }) =>
           space === "" || addressSpace === space;
         const opened = await source();
-        const { places, allocations, ...rest } = await opened.address(address);
+        const { places, allocations, ...rest } = await opened.address(address, space);
         const found = { ...rest, places: places.filter(isIncluded), allocations: allocations.filter(isIncluded) };
         const scope = await opened.scope();
         const lines = [...(scope === undefined ? [] : [scope]), ...describeAddress(found, name)];

@@ -169,10 +169,9 @@ async function operateInCluster(cli: CommandLine, from: Call, operation: Operati
 
 async function nodeOf(call: Call, target: string, path: string): Promise<string> {
   const source = await call.source();
-  const records = isAddress(target)
-    ? (await source.address(parseAddressName(target).address)).allocations.filter(
-        ({ cursor }) => cursor === parseAddressName(target).name,
-      )
+  const { address, space, name } = isAddress(target) ? parseAddressName(target) : {};
+  const records = address
+    ? (await source.address(address, space)).allocations.filter(({ cursor }) => cursor === name)
     : (await source.pod(parsePod(target, undefined))).allocations;
   const kept = records.find(({ state }) => state === "Kept");
   if (kept?.workload !== undefined && (path === "/v1/release" || kept.node === NO_NODE))
