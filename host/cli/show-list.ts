@@ -22,7 +22,7 @@ export async function showList<T>(call: Call, { watch = false }: OutputFlags, li
   const { table, read, explainEmpty } = list;
   const source = await call.source();
   if (watch) return watchList(call, source, list);
-  const [records, scope] = await Promise.all([read(source), source.scope(list.kind)]);
+  const [records, scope] = await Promise.all([read(source), call.out.hasTitles ? source.scope(list.kind) : undefined]);
   await call.out.list(table, records, scope);
   const reason = records.length === 0 ? await explainEmpty?.(source) : undefined;
   if (reason !== undefined && call.out.hasTitles) call.note(reason);
@@ -37,12 +37,12 @@ function requireNames<T>({ kind, table, names }: List<T>, records: readonly T[])
 }
 
 async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>): Promise<ExitCode> {
-  const { table, gone } = list;
+  const { kind, table, gone } = list;
   const following = { ...list, nameOf: table.nameOf };
   for await (const { records, added, changed, removed, isFirst } of followRecords(source, following, signal)) {
     if (!isFirst) await out.more(table, [...changed, ...added, ...removed.map(gone)]);
     else if (out.isDocument) await out.more(table, records);
-    else await out.list(table, records, await source.scope(list.kind), true);
+    else await out.list(table, records, out.hasTitles ? await source.scope(kind) : undefined, true);
     if (isFirst) requireNames(list, records);
   }
   return ExitCode.Success;

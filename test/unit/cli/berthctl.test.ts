@@ -126,7 +126,8 @@ describe("pools", () => {
     expect((await run("pools", "-o", "json")).out).toBe("[]\n");
   });
 
-  it("by name; one that does not exist: 1", async () => {
+  it("by name, without a question that only a table needs; one that does not exist: 1", async () => {
+    answer({ "/v1/pools": [POOL], "/v1/health": 7 });
     expect(await run("pools", "p", "-o", "name")).toEqual({ code: 0, out: "p\n", error: "" });
     const error = 'berthctl: There is no pool "q"\n';
     expect(await run("pools", "p", "q", "-o", "name")).toEqual({ code: 1, out: "p\n", error });
