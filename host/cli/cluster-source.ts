@@ -154,10 +154,8 @@ export class ClusterSource implements Source {
   /** Berth's programs by the tags of their images. */
   async versions(): Promise<readonly VersionRecord[]> {
     const server = await this.api.call({ method: "GET", path: "/version", patienceMs: CLUSTER_PATIENCE_MS });
-    return [
-      { component: "API server", version: String(server.gitVersion) },
-      ...versionsOf(await readBerthPods(this.api)),
-    ];
+    const pods = await readBerthPods(this.api);
+    return [{ component: "API server", version: String(server.gitVersion) }, ...versionsOf(pods)];
   }
 
   async *changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
