@@ -191,11 +191,8 @@ export class AllocationChecker {
 
   async #isUnused(object: IpAllocation): Promise<boolean> {
     const others = await Promise.all(this.#replacements.findOthers(object).map((name) => this.#read(name)));
-    return isUnused(
-      this.#deps,
-      object,
-      others.flatMap((other) => other ?? []),
-    );
+    const known = others.flatMap((other) => other ?? []);
+    return isUnused(this.#deps, object, known);
   }
 
   /** Reads the API server; the cache only tells which objects to read. */

@@ -16,8 +16,14 @@ export class CheckHistory {
   /** Why the last check failed. */
   readonly failed = new Map<string, string>();
 
+  /** What was in the way of the last check may be over. */
+  forgetObstacles(name: string): void {
+    for (const known of [this.withoutProber, this.unknownOwner, this.failed]) known.delete(name);
+  }
+
   forget(name: string): void {
-    for (const known of [this.asked, this.told, this.withoutProber, this.unknownOwner, this.failed]) known.delete(name);
+    for (const known of [this.asked, this.told]) known.delete(name);
+    this.forgetObstacles(name);
   }
 
   keepOnly(names: ReadonlySet<string>): void {
@@ -34,9 +40,9 @@ export class CheckHistory {
       ...(away.length === 0 ? [] : [`No ready node can probe ${listSome(away, MAX_NAMED_ADDRESSES)} of lost nodes`]),
       ...[...kinds].map(
         ([kind, { length }]) =>
-          `Whether owners of the kind ${kind} still want their retained addresses is unknown: ${length} stay, unless they are deleted`,
+          `Whether owners of the kind ${kind} still want their retained addresses is unknown: they stay unless they are deleted (${length})`,
       ),
-      ...(why === undefined ? [] : [`${this.failed.size} addresses cannot be checked or collected now: ${why}`]),
+      ...(why === undefined ? [] : [`${this.failed.size} of the addresses cannot be checked or collected now: ${why}`]),
     ];
   }
 }

@@ -152,12 +152,14 @@ export class GarbageCollector implements Controller {
     const checker = this.#openChecker();
     const holders = this.#unseen.beginSweep();
     for await (const page of this.#pages()) {
+      const wanted: IpAllocation[] = [];
       for (const object of page) {
         names.add(object.name);
         holders.add(object);
         problems.add(object, caches);
+        if (this.#needsCheck(object, readyNodes)) wanted.push(object);
+        else this.#history.forgetObstacles(object.name);
       }
-      const wanted = page.filter((object) => this.#needsCheck(object, readyNodes));
       await this.#checkAll(wanted, (object) => checker.check(object, reader));
     }
     holders.end();
@@ -227,16 +229,10 @@ export class GarbageCollector implements Controller {
   ): StatusReader {
     const lists = new Map<string, Promise<readonly PodFacts[]>>();
     const nodes = new Map<string, ReturnType<StatusReader["node"]>>();
-    const podsOf = (name: string): Promise<readonly PodFacts[]> => {
-      return lists.getOrInsertComputed(name, () => listPods(this.#reading, name));
-    };
     return {
-      node: (name, machine) => {
-        const key = `${name}/${machine ?? ""}`;
-        return nodes.getOrInsertComputed(key, () => node(name, machine));
-      },
+      node: (name, machine) => nodes.getOrInsertComputed(`${name}/${machine ?? ""}`, () => node(name, machine)),
       pod: async (holder: Holder, node) => {
-        const pods = await podsOf(holder.node);
+        const pods = await lists.getOrInsertComputed(holder.node, () => listPods(this.#reading, holder.node));
         const found = pods
           .map((pod) => podStatus(holder, pod, node))
           .find((each) => each === "alive" || each === "finished");
@@ -291,7 +287,7 @@ export class GarbageCollector implements Controller {
           if (result !== undefined) collected.push(result);
         } catch (error) {
           if (!(error instanceof ApiError || error instanceof ConfigError)) throw error;
-          const level = error instanceof RefusedWrite || failed.has(name) ? "debug" : "warn";
+          const level = error instanceof RefusedWrite || failed.get(name) === error.message ? "debug" : "warn";
           this.#deps.log[level]({ err: error }, "Collecting an allocation failed; it will be checked again");
           failed.set(name, error.message);
         }

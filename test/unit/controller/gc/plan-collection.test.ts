@@ -3,7 +3,6 @@ import {
   type Action,
   COLLECTION_ROWS,
   type CollectionState,
-  type CollectionTimes,
   changedSpec,
   decideCollection,
   lastHolder,
@@ -19,12 +18,9 @@ import { podsStatus } from "../../../../host/controller/gc/read-status.ts";
 import { NO_MACHINE } from "../../../../host/resources/machine.ts";
 import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
 
-const MINUTE_MS = 60_000;
 const FOR_EVER = Number.MAX_SAFE_INTEGER;
 
-const TIMES: CollectionTimes = {
-  ...{ intervalMs: 5 * MINUTE_MS, graceMs: MINUTE_MS, nodeLostMs: 10 * MINUTE_MS, cooldownMs: 2 * MINUTE_MS },
-};
+const TIMES = { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000, cooldownMs: 120_000 };
 
 const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict"];
 const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
@@ -100,12 +96,7 @@ it.each<Row>([
   ["node-lost: a workload that lives: its next pod has it", { ...LOST, owner: "alive" }, "keep"],
   ["retention: one of two pods has ended", { state: "Bound", pod: "outliving" }, "tell", graceMs],
   ["retention: both have", { state: "Bound", pod: "unconfirmed", isTold: false }, "tell", graceMs],
-  [
-    "retention: their agents are silent",
-    { state: "Bound", pod: "unconfirmed", isTold: true },
-    "quarantine",
-    SILENCE_MS,
-  ],
+  ["retention: agents are silent", { state: "Bound", pod: "unconfirmed", isTold: true }, "quarantine", SILENCE_MS],
   ...ENDED.flatMap((pod): Row[] => [
     ["node-lost: the agent is told", { state: "Bound", node: "ready", pod, isTold: false }, "tell", cooldownMs],
     ["node-lost: it was", { state: "Bound", node: "ready", pod, isTold: true }, "quarantine", SILENCE_MS],
@@ -189,8 +180,7 @@ describe("the object that an action writes", () => {
   const since = "2026-01-01T00:00:00Z";
   const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
   const quarantine = { reason: "NodeLost" as const, mac: "", parent: "eth7", holder: { ...HOLDER, pod: "web-9" } };
-  const { spec } = ipAllocation("10.0.0.9");
-  const { ip, addressSpace, prefixLength, pool } = spec;
+  const { ip, addressSpace, prefixLength, pool } = ipAllocation("10.0.0.9").spec;
   const base = { ip, addressSpace, prefixLength, pool, node: "n1", holders: [], since };
   const lost = { reason: "NodeLost", mac: "", parent: "", holder: HOLDER };
   const owned = { ...base, workload };
