@@ -118,7 +118,7 @@ class Blocks {
     const { caches, hub } = this.#deps;
     this.#found = new Map();
     const held = await this.sources.held().catch((error: unknown) => {
-      this.#found.set("held", `Blocks of pools that are gone are not returned: ${messageOf(error)}`);
+      this.#found.set("", `Blocks of pools that are gone are not returned: ${messageOf(error)}`);
       return [];
     });
     const followed = followedSources(caches, held);

@@ -44,10 +44,7 @@ beforeEach(async () => {
   ) as [MemoryApiServer, MemoryApiServer];
   isHubAway = false;
   hub.put(`${BERTH}/addressranges`, "lan", {
-    spec: {
-      ...{ subnet: "10.6.0.0/24", blockSize: 28 },
-      ...{ gateway: "10.6.0.254", nodeIPs: ["10.6.0.250-10.6.0.253"] },
-    },
+    spec: { subnet: "10.6.0.0/24", blockSize: 28, gateway: "10.6.0.254", nodeIPs: ["10.6.0.250-10.6.0.253"] },
   });
   for (const member of ["east", "west"])
     hub.put(MEMBERS, `lan.${member}`, { spec: { range: "lan", member, user: member, maxBlocks: 3 } });
@@ -202,6 +199,7 @@ it("a cluster that was off, or was restored, waits for the hub, which confirms i
 
 it("without the right to read its memory of leases everything stays, and pools and the problem say so", async () => {
   await pass(REST_MS + CHECK_MS);
+  home.put(`${BERTH}/ippools`, "more", { spec: { subnet: "10.7.0.0/24", source: { range: "held" } } });
   await part.close();
   const message = `GET ${MAPS}/${RANGES_MAP} was answered with 403`;
   part = startPart(async ({ path }, commit) => {
@@ -213,7 +211,8 @@ it("without the right to read its memory of leases everything stays, and pools a
   expect(await sourceOf()).toMatchObject({ blocks: [{ state: "New" }], reason: "Failed", problem });
   expect(Date.now() - Date.parse((await sourceOf())?.asOf ?? "")).toBeLessThan(UNHEARD_MS);
   const others = `Blocks of pools that are gone are not returned: ${message}`;
-  expect(part.problems).toEqual([others, `AddressRange "lan": ${problem}`]);
+  const missing = expect.stringContaining('AddressRange "held": the hub has no such range');
+  expect(part.problems).toEqual([others, missing, `AddressRange "lan": ${problem}`]);
 });
 
 it("records that the hub has lost are written again", async () => {
