@@ -196,10 +196,7 @@ describe("the object that an action writes", () => {
     check({ holders: [] }, "quarantine", { ...base, state: "Quarantined", quarantine: unheld });
     // Neither machine can confirm that both pods have stopped.
     const unproven = { ...lost, holder: { ...HOLDER, machine: NO_MACHINE } };
-    const two = [
-      { ...HOLDER, machine: "m1" },
-      { ...HOLDER, node: "n2", machine: "m2" },
-    ];
+    const two = ["n1", "n2"].map((node) => ({ ...HOLDER, node, machine: `machine of ${node}` }));
     check({ workload, holders: two }, "quarantine", { ...owned, state: "Quarantined", quarantine: unproven });
   });
 
