@@ -30,10 +30,11 @@ const decoded = new WeakMap<object, IpamConf>();
 /** Decodes the object. The names of a disabled family are not validated. Throws ConfigError. */
 export function decodeIpamConf(value: unknown, source: string, rules: EnabledFamilies = ALL_ENABLED): IpamConf {
   const given = Object(value) as Partial<IpamConf>;
-  const disabled = FAMILIES.filter((family) => !isEnabled(family, rules));
-  const ignored = disabled
-    .map((family) => `default_ipv${family}_ippool` as const)
-    .filter((key) => given[key] !== undefined);
+  const ignored: string[] = [];
+  for (const family of FAMILIES) {
+    const key = `default_ipv${family}_ippool` as const;
+    if (given[key] !== undefined && !isEnabled(family, rules)) ignored.push(key);
+  }
   if (given !== value || ignored.length > 0) return decodeConfig(ipamConfSchema, ignoreNames(value, ignored), source);
   return decoded.getOrInsertComputed(given, () => decodeConfig(ipamConfSchema, value, source));
 }

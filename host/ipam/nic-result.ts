@@ -31,9 +31,10 @@ export function buildNicResult({ held, pools, cleanGateway, podRoutes }: NicResu
   const ips: ResultIp[] = [];
   const routes: ResultRoute[] = [];
   for (const each of held.toSorted((a, b) => a.ip.family - b.ip.family)) {
+    const { ip, prefixLength: length } = each;
     const pool = findPoolOf(each, pools);
     const gateway = cleanGateway ? undefined : pool?.spec.gateway;
-    ips.push({ address: prefixOf(each), gateway });
+    ips.push({ address: { ip, length }, gateway });
     if (gateway !== undefined && !replaced.has(gateway.family))
       routes.push({ dst: EVERYWHERE[gateway.family], gw: gateway });
     routes.push(...(pool?.spec.routes ?? []).filter(isKept));
