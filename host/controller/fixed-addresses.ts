@@ -1,12 +1,11 @@
 /** Addresses that workloads name for members: missing records, and why others are refused (docs/decisions/0065). */
-import { setImmediate } from "node:timers/promises";
 import { CniError } from "../cni/error.ts";
 import { decodePodAnnotations, isEnabled, type PodAnnotations } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Candidate } from "../ipam/model.ts";
 import { claimsOf } from "../ipam/retention.ts";
 import { selectPools } from "../ipam/selection.ts";
-import { equalIp, type Family, formatIp, type Ip, parseIp } from "../net/ip.ts";
+import { equalIp, FAMILIES, type Family, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { allocationName, type IpAllocationSpec, NO_NODE } from "../resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec } from "../resources/ip-pool.ts";
 import { findExclusion } from "../resources/locate-address.ts";
@@ -54,24 +53,18 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
     const annotations = decodePodAnnotations(of.annotations, vendorConf);
     const isRead = ({ ip }: Named): boolean => of.requested !== undefined || isEnabled(ip.family, vendorConf);
     const named = namedBy(of, annotations.ips, firstNic).filter(isRead);
-    const byNic = Map.groupBy(named, ({ member, ifName, ip }) => `${member} ${ifName} ${ip.family}`);
-    const [ips] = [...byNic.values()].flatMap((all) => (all.length > 1 ? [all.map(({ ip }) => ip)] : []));
-    if (ips?.[0] !== undefined)
-      return [{ text: ips.map(formatIp).join(" and "), why: `a NIC gets one IPv${ips[0].family} address` }];
-    const requested = named.filter(({ ip }) => only === undefined || equalIp(ip, only));
-    const having = new Map(requested.map(({ ip }) => [ip, index.find("", ip).map((pool) => pool.name as string)]));
+    const isWanted = ({ ip }: Named): boolean => only === undefined || equalIp(ip, only);
+    const namesOf = (ip: Ip): string[] => index.find("", ip).map((pool) => pool.name);
     const isClaim = kind === "IPAMClaim";
     const home = caches.namespaces.items.get(namespace);
     const application = { kind: "none", reason: "no address is reserved in them" } as const;
+    const having = [...new Set(named.filter(isWanted).flatMap(({ ip }) => namesOf(ip)))].sort();
     const select = (ifName: string, family: Family): readonly Candidate[] => {
       const subject = {
         ...{ node: undefined, pod: { namespace, name, labels, annotations, application } },
         ...{ namespace: home && isClaim ? { ...home, annotations: {} } : home, network: "" },
         // So are the pools that the network's configuration names.
-        ipamConf: {
-          type: "berth" as const,
-          [`default_ipv${family}_ippool`]: [...new Set([...having.values()].flat())],
-        },
+        ipamConf: { type: "berth" as const, [`default_ipv${family}_ippool`]: having },
         ...{ ifName, firstNic, vendorConf },
       };
       const { nics } = selectPools(subject, isClaim ? poolsOfClaims : pools);
@@ -88,7 +81,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
       const key = `${nic} ${ip.family}`;
       const selected = selections.getOrInsertComputed(key, () => orWhy(CniError, () => select(nic, ip.family)));
       if (typeof selected === "string") return selected;
-      const names = having.get(ip) ?? [];
+      const names = namesOf(ip);
       const candidates = selected
         .filter((each) => names.includes(each.name))
         .sort((a, b) => Number(off.has(a.name)) - Number(off.has(b.name)));
@@ -103,12 +96,19 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
       }
       return reasons.join("; ") || `no pool${names.length > 0 ? " that its pods select" : ""} has it`;
     };
-    return requested.map((each): Offer => {
+    const offer = (each: Named): Offer => {
       const { member, ifName, ip } = each;
       const text = `${formatIp(ip)} for ${member}`;
       const pool = find(each);
       if (typeof pool === "string") return { text, why: pool };
       return { text, spec: { ...recordFor({ kind, namespace, name, uid, member, ifName }, ip, pool), number: 0 } };
+    };
+    const byNic = Map.groupBy(named, ({ member, ifName }) => `${member} ${ifName}`);
+    return [...byNic.values()].flatMap((all) => {
+      const twice = FAMILIES.find((family) => all.filter(({ ip }) => ip.family === family).length > 1);
+      if (twice === undefined) return all.filter(isWanted).map(offer);
+      const texts = all.flatMap(({ ip }) => (ip.family === twice ? formatIp(ip) : []));
+      return { text: texts.join(" and "), why: `a NIC gets one IPv${twice} address` };
     });
   };
 }
@@ -133,10 +133,10 @@ interface Named extends Pick<Workload, "member" | "ifName"> {
 /** Returns the addresses that the workload names, but not for members to come; a list is for the first member. */
 function namedBy(of: NamingWorkload, ips: PodAnnotations["ips"] = [], firstNic: string): readonly Named[] {
   const { name, ordinals, requested } = of;
-  if (requested !== undefined)
-    return requested
-      .flatMap((text) => parseIp(text) ?? [])
-      .map((ip) => ({ member: name, ifName: of.ifName || undefined, ip }));
+  if (requested !== undefined) {
+    const nic = { member: name, ifName: of.ifName || undefined };
+    return requested.flatMap((text) => parseIp(text) ?? []).map((ip) => ({ ...nic, ip }));
+  }
   const first = ordinals === undefined ? name : `${name}-${ordinals.start}`;
   const byMember = ips instanceof Map ? [...ips] : [[first, ips] as const];
   const has = (member: string, own = ordinals): boolean =>
@@ -162,20 +162,20 @@ export interface FixedClaim {
   readonly spec: IpAllocationSpec;
 }
 
-interface FixedPlan {
-  readonly missing: readonly FixedClaim[];
+/** Of the workloads that were added. */
+export interface FixedPlan {
+  /** By name. */
+  readonly missing: ReadonlyMap<string, FixedClaim>;
   /** Why workloads do not get some of their named addresses: sentences without a full stop. */
   readonly refused: ReadonlyMap<NamingWorkload, readonly string[]>;
   /** The names of all records that exist or should exist. */
   readonly wanted: ReadonlySet<string>;
+  /** If two workloads name one address, the first gets it. */
+  readonly add: (of: NamingWorkload) => void;
 }
 
-/** `shares`: of all allocations. If two workloads name one address, the first gets it. */
-export async function planFixed(
-  caches: Caches,
-  all: readonly NamingWorkload[],
-  shares: NamespaceShares,
-): Promise<FixedPlan> {
+/** `shares`: of all allocations. */
+export function openFixedPlan(caches: Caches, shares: NamespaceShares): FixedPlan {
   const offersOf = openOffers(caches);
   const most = settingsOf(caches).maxAddressesPerNamespace;
   const claimed = claimedBy(caches);
@@ -198,18 +198,16 @@ export async function planFixed(
     return undefined;
   };
   const refused = new Map<NamingWorkload, readonly string[]>();
-  for (const of of all) {
-    // Other work has its turn.
-    await setImmediate();
+  const add = (of: NamingWorkload): void => {
     const offers = orWhy(ConfigError, () => offersOf(of));
-    const reasonOf = (each: Offer): readonly string[] => {
+    const reasonOf = (each: Offer): string[] => {
       const why = plan(of, each);
       return why === undefined ? [] : [`${each.text}: ${why}`];
     };
     const reasons = typeof offers === "string" ? [offers] : offers.flatMap(reasonOf);
     if (reasons.length > 0) refused.set(of, reasons);
-  }
-  return { missing: [...missing.values()], refused, wanted };
+  };
+  return { missing, refused, wanted, add };
 }
 
 /** A cooling address is free when its record is gone. A recreated workload's former record was on no NIC. */

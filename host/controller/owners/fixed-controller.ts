@@ -3,13 +3,14 @@
  * and the member's ADD binds the address like a retained one. An address with another owner stays with it, and the
  * workload is told. The collection ends the records (gc).
  */
+import { setImmediate } from "node:timers/promises";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { listSome } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { describeWorkload } from "../../resources/member.ts";
 import { hasEveryRecord } from "../caches.ts";
 import { MAX_EXAMPLES } from "../examples.ts";
-import { dueFor, type FixedClaim, planFixed } from "../fixed-addresses.ts";
+import { dueFor, type FixedClaim, type FixedPlan, openFixedPlan } from "../fixed-addresses.ts";
 import { NamespaceShares } from "../namespace-shares.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { NamingWorkload, StartController } from "../types.ts";
@@ -23,7 +24,8 @@ export const startFixed: StartController = (deps) => {
   const shares = new NamespaceShares(caches.allocations.items.values());
   /** Messages that were sent to workloads, by UID. */
   let told: ReadonlyMap<string, string> = new Map();
-  let plan: Awaited<ReturnType<typeof planFixed>> | undefined;
+  let plan: FixedPlan | undefined;
+  /** The work of a pass, without that of others which had their turn. */
   let workMs = 0;
   const tell = ({ kind, apiVersion, namespace, name, uid }: NamingWorkload, note: string, isRefused = false): void => {
     const regarding = { kind, apiVersion, namespace, name, uid };
@@ -34,10 +36,15 @@ export const startFixed: StartController = (deps) => {
   };
   const work = async (): Promise<number | undefined> => {
     if (!hasEveryRecord(caches)) return undefined;
-    const startMs = clock.nowMs();
-    plan = await planFixed(caches, owners.addresses.findNaming(), shares);
-    workMs = clock.nowMs() - startMs;
-    const { missing, refused } = plan;
+    workMs = 0;
+    plan = openFixedPlan(caches, shares);
+    const { missing, refused, add } = plan;
+    for (const of of owners.addresses.findNaming()) {
+      await setImmediate();
+      const startMs = clock.nowMs();
+      add(of);
+      workMs += clock.nowMs() - startMs;
+    }
     const notes = [...refused].map(([of, reasons]) => {
       const note = `Not reserved: ${listSome(reasons, MAX_EXAMPLES)}`;
       if (told.get(of.uid) !== note) tell(of, note, true);
@@ -49,14 +56,14 @@ export const startFixed: StartController = (deps) => {
     const write = async (claim: FixedClaim): Promise<void> => {
       if (await writeRecord(deps, claim.spec, (found) => dueFor(found, claim.spec) === "due")) made.add(claim);
     };
-    await inParallel(missing, RECORDS_AT_ONCE, (claim) => refusals.attempt(() => write(claim)));
-    const inOrder = missing.filter((claim) => made.has(claim));
+    await inParallel([...missing.values()], RECORDS_AT_ONCE, (claim) => refusals.attempt(() => write(claim)));
+    const inOrder = [...missing.values()].filter((claim) => made.has(claim));
     for (const [of, claims] of Map.groupBy(inOrder, (claim) => claim.of)) {
       const texts = claims.map(({ text }) => text);
       log.info({ addresses: texts }, `${describeWorkload(of)} has reserved addresses`);
       tell(of, `Reserved: ${listSome(texts, MAX_EXAMPLES)}`);
     }
-    return refusals.require(missing.length > 0 ? FIXED_REST_MS : undefined);
+    return refusals.require(missing.size > 0 ? FIXED_REST_MS : undefined);
   };
   return startReconciling(deps, {
     failure: "Reserving the addresses that workloads name failed",

@@ -138,6 +138,7 @@ describe("the plan of records", () => {
   const bound = allocationSpec("10.6.0.6", { pool: "blue", node: "n1", holders: [holder] });
   const kept = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "s", member: "web-0" };
   const other = claimant("Service", "shop/other", "10.6.0.6");
+  const quarantine = { reason: "Conflict", mac: "", parent: "" } as const;
   it.each<[string, IpAllocationSpec, Partial<Parameters<typeof cachesOf>[0]>, string]>([
     ["its own record is as it should be", recorded("10.6.0.6", NODE), {}, ""],
     ["its own record names another pool", recorded("10.6.0.6", NODE, { pool: "old" }), {}, "write"],
@@ -146,12 +147,7 @@ describe("the plan of records", () => {
     ["it is reserved for one", recorded("10.6.0.6", NODE, { workload: kept, number: 0 }), {}, "contested"],
     ["it cools", { ...bound, state: "Cooling", holders: [] }, {}, ""],
     ["it cools on no node", { ...bound, state: "Cooling", holders: [], node: NO_NODE }, {}, "write"],
-    [
-      "it is in quarantine",
-      { ...bound, state: "Quarantined", holders: [], quarantine: { reason: "Conflict", mac: "", parent: "" } },
-      {},
-      "",
-    ],
+    ["it is in quarantine", { ...bound, state: "Quarantined", holders: [], quarantine }, {}, ""],
     ["another that has it, too, has the record", recorded("10.6.0.6", other), { claimants: [NODE, other] }, ""],
     ["the record is of one that has it no longer", recorded("10.6.0.6", other), {}, "write"],
     ["the same, of the Node that had the name before", recorded("10.6.0.6", { ...NODE, uid: "old" }), {}, "write"],
@@ -162,6 +158,7 @@ describe("the plan of records", () => {
   });
 });
 
+const ITS = { workload: recorded("10.6.0.5", SERVER).workload };
 const decide = (found: Claimant | undefined, changes: object = {}, world: Parameters<typeof cachesOf>[0] = {}) =>
   decideRecord(cachesOf(world), recorded("10.6.0.5", FRONT, changes), found);
 it.each<[string, Parameters<typeof decide>, string]>([
@@ -171,14 +168,10 @@ it.each<[string, Parameters<typeof decide>, string]>([
   ["ends when the Service has another address", [{ ...FRONT, addresses: ["10.6.0.6"] }], "gone"],
   ["ends when its pool is gone", [FRONT, { pool: "old" }], "gone"],
   ["ends when the address is reserved", [FRONT, {}, { reserved: ["10.6.0.5"] }], "gone"],
-  ["of the API server stays while an EndpointSlice has it", [SERVER, ofServer(), { apiServer: ["10.6.0.5"] }], "alive"],
-  ["of the API server ends by what was read", [SERVER, ofServer()], "gone"],
-  ["of the API server never ends by what was not read", [SERVER, ofServer(), { isSynced: false }], "unknown"],
+  ["of the API server stays while an EndpointSlice has it", [SERVER, ITS, { apiServer: ["10.6.0.5"] }], "alive"],
+  ["of the API server ends by what was read", [SERVER, ITS], "gone"],
+  ["of the API server never ends by what was not read", [SERVER, ITS, { isSynced: false }], "unknown"],
 ])("a record %s", (_, args, wanted) => expect(decide(...args)).toBe(wanted));
-
-function ofServer() {
-  return { workload: recorded("10.6.0.5", SERVER).workload };
-}
 
 describe("the API server", () => {
   it("has the addresses of its EndpointSlices", () => {
