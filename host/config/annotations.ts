@@ -201,8 +201,8 @@ function readNetworks(annotations: Annotations, annotation: string, most?: numbe
 /** Decodes the default pools of a namespace. Those of a disabled family are not validated. Throws ConfigError. */
 export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL_ENABLED): FamilyNames {
   const own = ownKeys(annotations, NAMESPACE_KEYS, POD_KEYS, "pod").map((key) => {
-    const [family, isEnabled] = key === "default-ipv4-ippool" ? ["ipv4", rules.enableIPv4] : ["ipv6", rules.enableIPv6];
-    return [family, isEnabled ? readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) : [IGNORED]];
+    const [family, isRead] = key === "default-ipv4-ippool" ? ["ipv4", rules.enableIPv4] : ["ipv6", rules.enableIPv6];
+    return [family, isRead ? readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) : [IGNORED]];
   });
   return Object.fromEntries(own);
 }
@@ -242,13 +242,12 @@ interface FamilyRules extends EnabledFamilies {
 export function requireFamilies(annotation: string, path: string, entry: FamilyNames, rules: FamilyRules): void {
   const families = FAMILIES.filter((family) => isEnabled(family, rules));
   const missing = families.filter((family) => entry[`ipv${family}`] === undefined);
-  const suffices = rules.allowSingleFamily && missing.length < families.length;
+  const isHalf = missing.length < families.length;
   const [first] = missing;
-  if (first === undefined || suffices) return;
+  if (first === undefined || (rules.allowSingleFamily && isHalf)) return;
   const fieldOf = (family: Family) => (path === "" ? `ipv${family}` : `${path}.ipv${family}`);
   const reasons = missing.map((each) => `field "${fieldOf(each)}" is required because enableIPv${each} is true`);
   const mismatch = { path: fieldOf(first), got: "nothing", wanted: "a list of names" };
-  const isHalf = missing.length < families.length;
   const remedy = isHalf ? "; name both families, or set allowSingleFamily: true in vendor-conf" : "";
   const text = reasons.join(rules.allowSingleFamily ? ", or " : "; ");
   throw new ConfigError(sourceOf(annotation), [mismatch], `${text}${remedy}`);

@@ -2,7 +2,6 @@
  * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own
  * transitions, and each names the version of the row that was judged: an ADD or a DEL in between makes it fail.
  */
-
 import { randomUUID } from "node:crypto";
 import { formatDuration } from "../../config/fields/duration.ts";
 import {

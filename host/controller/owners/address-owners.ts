@@ -76,8 +76,7 @@ function readClaim(object: KubeObject, source: string): AddressOwnerState {
   const of = { kind: "IPAMClaim", apiVersion, namespace, name, uid, labels: {}, annotations: {} };
   try {
     const claim = decodeIpamClaim(object, source);
-    const wanted = requestedByClaim(claim).filter(({ isPreference }) => isPreference !== true);
-    const requested = wanted.map(({ ip }) => formatIp(ip));
+    const requested = requestedByClaim(claim).flatMap((each) => (each.isPreference ? [] : formatIp(each.ip)));
     return stateOf(uid, requested.length === 0 ? undefined : { ...of, ifName: claim.ifName, requested });
   } catch (error) {
     if (error instanceof ConfigError) return stateOf(uid, { ...of, fault: error });
@@ -181,9 +180,7 @@ export function openAddressOwners(options: AddressOwnersOptions): OpenAddressOwn
   const closing = new Set<Promise<void>>();
   const kinds = (): readonly AddressOwnerKind[] => settingsOf({ vendorConf }).retainByName.map(ownerKindOf);
   const followListed = (): void => {
-    const wanted = new Map<string, AddressOwnerKind>(
-      kinds().map((each) => [`${collectionPath(each)} ${each.kind}`, each]),
-    );
+    const wanted = new Map(kinds().map((each) => [[collectionPath(each), each.kind].join(" "), each] as const));
     for (const [path, { reflector }] of listed)
       if (!wanted.has(path)) {
         listed.delete(path);

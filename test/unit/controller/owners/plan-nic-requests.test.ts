@@ -35,6 +35,7 @@ const NETS = Array(32).fill("ours").join();
 const IN_JSON = { ...blue, [NETWORKS]: [{ name: "ours", namespace: "net" }] };
 const TOO_MANY = "found 33 NICs, want at most 32";
 const many = (count: number) => Array.from({ length: count }, (_, index) => ({ interface: `n${index}`, ipv4: ["a"] }));
+const WITHOUT = [...many(1), { interface: "b" }];
 
 it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, expected: string[]]>([
   ["one family", blue, {}, ["eth0/4 blue"]],
@@ -59,12 +60,7 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
   ["a default network that is not there", { ...blue, [DEFAULT_NETWORK]: "nothing" }, {}, []],
   ["subnets", { subnets: TWO_NICS }, {}, ["eth0/4 a", "net1/4 b"]],
   ["subnets beside subnet", { ...blue, subnets: [{ interface: "net1", ipv4: ["b"] }] }, {}, ["net1/4 b"]],
-  [
-    "an entry without a family",
-    { subnets: [...many(1), { interface: "b" }] },
-    {},
-    [required("subnets", "[1].ipv4", 4)],
-  ],
+  ["an entry without a family", { subnets: WITHOUT }, {}, [required("subnets", "[1].ipv4", 4)]],
   ["as many NICs as may be", { subnets: many(32) }, {}, many(32).map(({ interface: nic }) => `${nic}/4 a`)],
   ["a NIC too many", { subnets: many(33) }, {}, [`annotation "ipam.vendor.io/subnets": ${TOO_MANY}`]],
   ["a network too many", { ...blue, [NETWORKS]: NETS }, {}, [`annotation "${NETWORKS}": ${TOO_MANY}`]],
