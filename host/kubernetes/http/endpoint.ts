@@ -50,9 +50,7 @@ export interface Endpoint {
 /** How to verify the server, and the client's certificate. */
 export type TlsMaterial = Pick<RequestOptions, "ca" | "cert" | "key" | "rejectUnauthorized" | "servername">;
 
-/**
- * Takes the place of `before`, whose connections close when their requests have ended. Throws OpenSSL's errors.
- */
+/** Takes the place of `before`, whose connections close when their requests have ended. Throws OpenSSL's errors. */
 export function openEndpoint(url: URL, material: TlsMaterial, before?: Endpoint): Endpoint {
   const { origin, pathname, protocol } = url;
   const { rejectUnauthorized = true, servername, ...given } = material;
@@ -68,11 +66,7 @@ export function openEndpoint(url: URL, material: TlsMaterial, before?: Endpoint)
     maxResponseSize: MAX_ANSWER_BYTES,
     connect: connector(tls, false),
   });
-  const watches = new Agent({
-    keepAliveTimeout: IDLE_CONNECTION_MS,
-    allowH2: true,
-    connect: connector(tls, true),
-  });
+  const watches = new Agent({ keepAliveTimeout: IDLE_CONNECTION_MS, allowH2: true, connect: connector(tls, true) });
   const opened = before?.opened ?? { connections: 0 };
   for (const agent of [calls, watches]) agent.on("connect", () => opened.connections++);
   // Requests that were just given `before` begin first.

@@ -71,12 +71,8 @@ async function sendAs(access: Access, request: Request & Pick<Sender, "userAgent
     bodyTimeout: isWatch ? WATCH_SILENCE_MS : 0,
     signal,
   });
-  const retryAfter = answer.headers["retry-after"];
-  return {
-    status: answer.statusCode,
-    retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
-    body: answer.body,
-  };
+  const [retryAfter] = [answer.headers["retry-after"]].flat();
+  return { status: answer.statusCode, retryAfter, body: answer.body };
 }
 
 function formatQuery(query: KubeCall["query"]): string {
