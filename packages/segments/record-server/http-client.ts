@@ -175,7 +175,7 @@ export class HttpClient {
     return Object.fromEntries(names.map((name) => [name, url.searchParams.getAll(name)]));
   }
 
-  /** Closes all connections. */
+  /** Closes all connections; those with an earlier authority close when their requests have ended. */
   close(): Promise<void> {
     return closeEndpoint(this.#files.endpoint);
   }
