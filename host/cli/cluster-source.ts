@@ -115,7 +115,7 @@ export class ClusterSource implements Source {
       [...spaces].map((each) => this.#find(IP_ALLOCATIONS, { name: allocationName(ip, each) })),
     );
     const allocations = objects.filter((object) => object !== undefined).map(allocationOf);
-    const isOfSpace = (each: KubeObject) => space === "" || specOf(each).addressSpace === space;
+    const isOfSpace = ({ spec }: KubeObject) => space === "" || Object(spec).addressSpace === space;
     const stated = Object.entries({ IPPool: pools.filter(isOfSpace), ReservedIP: reserved.filter(isOfSpace) });
     const found = stated.flatMap(([kind, all]) => all.flatMap((each) => findingsIn(kind, each)));
     const isAbout = ({ text }: Finding): boolean =>
@@ -276,9 +276,7 @@ export function findingsIn(kind: string, object: KubeObject): Finding[] {
   return findInConditions(`${kind} ${nameOf(object)}`, own);
 }
 
-const specOf = ({ spec }: KubeObject) => Object(spec) as { readonly source?: unknown; readonly addressSpace?: unknown };
-
-const hasSource = (object: KubeObject): boolean => specOf(object).source !== undefined;
+const hasSource = ({ spec }: KubeObject): boolean => Object(spec).source !== undefined;
 
 /** The controller counts up to 2^53; of larger pools it knows the addresses in use. */
 function countsOf(pool: IpPool, usage: PoolUsage): { total: string; used: string; free: string } {

@@ -244,14 +244,12 @@ export class CommandLine {
     if (socket === "") throw new UsageError('Option --socket, or BERTH_SOCKET: found "", want a path');
     if (node === undefined) return;
     const { readHealth } = await import("./node-source.ts");
-    const own = await readHealth(socket).then(
-      ({ node }) => node,
-      () => undefined,
-    );
-    if (own !== undefined && own !== node)
+    const own = (await readHealth(socket).catch(() => undefined))?.node;
+    if (own === undefined) return;
+    if (own !== node)
       throw new UsageError(`--node is ${node}, and the agent on ${socket} is of node ${own}; ${ELSEWHERE}`);
     // All its addresses are of its node.
-    if (own !== undefined) this.root.setOptionValue("node", undefined);
+    this.root.setOptionValue("node", undefined);
   }
 
   #fail(error: unknown): void {

@@ -14,8 +14,7 @@ export function addIp(cli: CommandLine): void {
     .action((text: string, flags: OutputFlags) =>
       cli.run(flags, async ({ source, out }) => {
         const { address, space, name } = parseAddressName(text);
-        const isIncluded = ({ addressSpace }: { readonly addressSpace: string }) =>
-          space === "" || addressSpace === space;
+        const isIncluded = ({ addressSpace }: { addressSpace: string }) => space === "" || addressSpace === space;
         const opened = await source();
         const { places, allocations, ...rest } = await opened.address(address, space);
         const found = { ...rest, places: places.filter(isIncluded), allocations: allocations.filter(isIncluded) };
@@ -68,9 +67,8 @@ function describeAddress({ address, places, allocations, conditions = [] }: Addr
     return `${address}: ${state} pool ${pool} (${subnet}${space})${why === undefined ? "" : `: ${why}`}`;
   });
   if (records.length + pools.length > 0) return [...records, ...pools, ...conditions];
-  return [
-    `${name}: no pool ${name === address ? "" : "of this address space "}has it in its subnet, and it has no record`,
-  ];
+  const where = name === address ? "" : "of this address space ";
+  return [`${name}: no pool ${where}has it in its subnet, and it has no record`];
 }
 
 function describeRecord(record: AllocationRecord): string[] {

@@ -60,8 +60,7 @@ it("a file of reservations without a line is a usage error", async () => {
 
 it("a report that cannot be written is shown", async () => {
   const [code, out, error] = [2, containing("not-compared: "), containing("Option --report: ENOENT")];
-  const ending = await runBerthctl("check", "--report", "/nowhere/x", "--socket", "/nowhere/s");
-  expect(ending).toEqual({ code, out, error });
+  expect(await runBerthctl("check", "--report", "/no/x", "--socket", "/no/s")).toEqual({ code, out, error });
 });
 
 it("a watch of a pool that does not exist ends", async () => {

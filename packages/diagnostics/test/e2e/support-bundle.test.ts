@@ -142,14 +142,13 @@ it("is written without an agent, with the reason in each answer's place", async 
   expect(files.get("ip-route.txt")).toBeDefined();
 });
 
-it("is created anew: neither a link, another user's file nor a folder takes it", async () => {
+it("is created anew: neither a link nor another user's file takes it", async () => {
   writeFileSync(path("victim"), "kept", { mode: 0o644 });
   symlinkSync(path("victim"), path("link.tar.gz"));
-  const refused = { victim: "EEXIST", "link.tar.gz": "EEXIST", "victim/a": "ENOTDIR", "./": "EISDIR" };
-  for (const [file, errno] of Object.entries(refused)) {
+  for (const file of ["victim", "link.tar.gz", "victim/below", "./"]) {
     rmSync(path("journal-read"), { force: true });
     const { exitCode, stderr } = await pack(file, "--socket", path("no.sock"));
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`Option --file: ${errno}`)]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringMatching(/Option --file: E(?:EXIST|NOTDIR|ISDIR)/)]);
     expect(existsSync(path("journal-read"))).toBe(false);
   }
   expect([readFileSync(path("victim"), "utf8"), statSync(path("victim")).mode & 0o777]).toEqual(["kept", 0o644]);
@@ -161,8 +160,7 @@ it("is created anew: neither a link, another user's file nor a folder takes it",
 });
 
 it("leaves no part of it on a full disk", async () => {
-  const file = "full/a.tar.gz";
-  const berthctl = [process.execPath, join(root, "dist/berthctl.mjs"), "support-bundle", "--file", file];
+  const berthctl = [process.execPath, join(root, "dist/berthctl.mjs"), "support-bundle", "--file", "full/a.tar.gz"];
   const script = 'mkdir full && mount -t tmpfs -o size=4k none full && "$@"; echo $?; ls full';
   const { stdout, stderr } = await runCommand(["unshare", "--mount", "sh", "-c", script, "sh", ...berthctl], {
     env: { ...agent.env, PATH: `${bin}:${process.env.PATH}` },
