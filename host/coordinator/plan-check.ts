@@ -91,8 +91,7 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   const neighbours = pod.neighbours.filter(({ link, ip }) => link !== POD_VETH || !isGone(ip));
   return {
     ...situation,
-    // A pod that an earlier release attached has it, too.
-    conf: { ...withKnownNetworks(situation.conf, collected, pod), acceptRA: true },
+    conf: withKnownNetworks(situation.conf, collected, pod),
     observed: {
       pod: { ...pod, addresses: kept, routes, neighbours },
       host: isTold ? host : { ...host, addresses: hostAddressesKnownToPod(host, pod) },

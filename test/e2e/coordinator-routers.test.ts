@@ -45,6 +45,7 @@ beforeAll(async () => {
   stack.defer(() => clearInterval(timer));
   await lab.define(network("v4"), [macvlanOn(0, [4]), ENTRY]);
   await lab.define(network("both"), [macvlanOn(0), ENTRY]);
+  await lab.define(network("sbr"), [macvlanOn(0), { type: "sbr" }, ENTRY]);
   await lab.define(network("open"), [macvlanOn(0), { ...ENTRY, acceptRA: true }]);
 });
 
@@ -66,7 +67,7 @@ it("a pod that may takes address, prefix and default route of the router", async
   await pod.detach(network("open"));
 });
 
-it.each(["v4", "both"])("a pod has only what it was given: network %s", async (name) => {
+it.each(["v4", "both", "sbr"])("a pod has only what it was given: network %s", async (name) => {
   const pod = await lab.addPod(lab.node1, name);
   for (let round = 0; round < 5; round++) {
     await pod.attach(network(name));
@@ -75,7 +76,7 @@ it.each(["v4", "both"])("a pod has only what it was given: network %s", async (n
     expect(stdout).toMatch(/^(0\n)+$/);
     await sleep(100);
     expect(await learned(pod)).toEqual([]);
-    await pod.check(network(name));
+    if (name !== "sbr") await pod.check(network(name)); // macvlan misses what sbr has moved
     await pod.detach(network(name));
   }
 });

@@ -41,8 +41,13 @@ it("while detection waits: the refusal is detection's", async () => {
   expect(leftOnNode()).toBe("");
 });
 
-it("when the caller hung up: pod and node are as they were", async () => {
+it("when the caller hung up: pod and node are as they were, but for what routers gave the NIC", async () => {
   const before = await snapshot(lab.names);
+  ipIn(
+    lab.names.pod,
+    "addr add fd00:bad::33/64 dev net1 mngtmpaddr nodad",
+    "route add ::/0 via fe80::bad dev net1 proto ra metric 512",
+  );
   const undo = await lab.world.addAbandoned(net1, {});
   expect(await snapshot(lab.names)).not.toEqual(before);
   await undo();

@@ -5,10 +5,13 @@
 import type { AttachRequest } from "../../cni/request.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { isNicDispensable } from "../../config/network-definition.ts";
+import { planUnlearning } from "../../coordinator/plan/learned-state.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
+import { applyOperation, type ListedState } from "../../kernel/apply-operation.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { identityOf, isSameNetns, NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import { readSysctls, writeSysctls } from "../../kernel/sysctl.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
@@ -27,7 +30,7 @@ import {
   readRegistryFacts,
 } from "./decide.ts";
 import { detectOnNic } from "./late-detection.ts";
-import { requirePrevResult } from "./observe.ts";
+import { addressesOf, requirePrevResult } from "./observe.ts";
 import { requireServiceNetworks } from "./settings.ts";
 
 /** The result of mode `disable` if there is no previous result to pass on. */
@@ -124,11 +127,17 @@ function findsNicDispensable({ deps, conf }: AttachContext, request: AttachReque
   return request.ifName === conf.podDefaultCniNic && isNicDispensable(findPlugins(deps, request, pod));
 }
 
-/** From now on routers of the segment give the NIC nothing; the plan takes off what they gave. */
-function keepOutRouters(pod: OpenNamespace, ifName: string): void {
+/**
+ * From now on routers of the segment give the NIC nothing, and it loses what they gave. No undo gives that back: it
+ * would have no lifetime then.
+ */
+function keepOutRouters(pod: OpenNamespace, ifName: string, given: readonly Ip[]): void {
   const ofFamily = (family: string): string => `${family}/conf/${ifName}/accept_redirects`;
   const keys = ["ipv4/conf/all/accept_redirects", ...["ipv4", "ipv6"].map(ofFamily), `ipv6/conf/${ifName}/accept_ra`];
   writeSysctls(pod, new Map([...readSysctls(pod, keys).keys()].map((key) => [key, "0"])));
+  const found = observeNamespace(pod, { addresses: true, routeTables: "not local" });
+  const listed: ListedState = new Map();
+  for (const operation of planUnlearning(found, ifName, given)) applyOperation(operation, { pod, host: pod }, listed);
 }
 
 /** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */
@@ -142,7 +151,7 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   reading.catch(() => {}); // awaited below, unless the namespace is gone
   using pod = openPodNamespace(request.netns);
   const facts = await readRegistryFacts(context, request, pod, await reading);
-  if (!conf.acceptRA) keepOutRouters(pod, request.ifName);
+  if (!conf.acceptRA) keepOutRouters(pod, request.ifName, addressesOf(prevResult, request.ifName));
   const decision = await decideWhenProbed(signal, context, request, pod, prevResult, facts);
   if (decision === undefined) return unchanged;
   const { host, remover, faults } = deps;

@@ -12,7 +12,6 @@ import type { LinkSettings, NamespaceState, RouteState } from "../../plan/state.
 import { requireFreeVethName, requireSafeAddresses, selectRoutable } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
 import { NFT_TABLE, POD_VETH, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
-import { findLearned, withoutLearned } from "./learned-state.ts";
 import { hostRoutesOf, includesIp, isOwn, serviceRoutesIn } from "./own-objects.ts";
 import type { AttachedNic, PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
@@ -252,9 +251,7 @@ function findPath(situation: PlanInput, nics: readonly Nic[]): ServicePath | und
 }
 
 /** Plans the attachment of a NIC. Throws CniError 106 if it conflicts with the present state. */
-export function planAttachment(given: PlanInput): PlanResult {
-  const learned = findLearned(given);
-  const situation = withoutLearned(given, learned);
+export function planAttachment(situation: PlanInput): PlanResult {
   const { conf, mode, ifName, observed, pair } = situation;
   const { pod } = observed;
   requireOwnPair(situation);
@@ -320,14 +317,9 @@ export function planAttachment(given: PlanInput): PlanResult {
       },
       owned: {
         pod: {
-          addresses: learned.addresses,
+          addresses: [],
           neighbours: pod.neighbours.filter(({ link, ip }) => link === POD_VETH && families.includes(ip.family)),
-          routes: [
-            ...ownedServiceRoutes(present, service),
-            ...reply.owned.routes,
-            ...routes.owned.routes,
-            ...learned.routes,
-          ],
+          routes: [...ownedServiceRoutes(present, service), ...reply.owned.routes, ...routes.owned.routes],
           rules: [...reply.owned.rules, ...routes.owned.rules],
           tables: reply.owned.tables,
         },
