@@ -129,15 +129,17 @@ function findsNicDispensable({ deps, conf }: AttachContext, request: AttachReque
 
 /**
  * From now on routers of the segment give the NIC nothing, and it loses what they gave. No undo gives that back: it
- * would have no lifetime then.
+ * would have no lifetime then. Returns the rest, which an undo takes back.
  */
-function keepOutRouters(pod: OpenNamespace, ifName: string, given: readonly Ip[]): void {
+function keepOutRouters(pod: OpenNamespace, ifName: string, given: readonly Ip[]): Operation[] {
   const ofFamily = (family: string): string => `${family}/conf/${ifName}/accept_redirects`;
   const keys = ["ipv4/conf/all/accept_redirects", ...["ipv4", "ipv6"].map(ofFamily), `ipv6/conf/${ifName}/accept_ra`];
-  writeSysctls(pod, new Map([...readSysctls(pod, keys).keys()].map((key) => [key, "0"])));
+  const open = [...readSysctls(pod, keys)].filter(([, value]) => value !== "0");
+  writeSysctls(pod, new Map(open.map(([key]) => [key, "0"])));
   const found = observeNamespace(pod, { addresses: true, routeTables: "not local" });
   const listed: ListedState = new Map();
   for (const operation of planUnlearning(found, ifName, given)) applyOperation(operation, { pod, host: pod }, listed);
+  return open.map(([key, from]) => ({ kind: "set-sysctl", place: "pod", key, from, to: "0" }));
 }
 
 /** Detection comes before all other changes: a conflict is reported at once and leaves nothing to undo. */
@@ -151,19 +153,21 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   reading.catch(() => {}); // awaited below, unless the namespace is gone
   using pod = openPodNamespace(request.netns);
   const facts = await readRegistryFacts(context, request, pod, await reading);
-  if (!conf.acceptRA) keepOutRouters(pod, request.ifName, addressesOf(prevResult, request.ifName));
-  const decision = await decideWhenProbed(signal, context, request, pod, prevResult, facts);
-  if (decision === undefined) return unchanged;
+  const before = conf.acceptRA ? [] : keepOutRouters(pod, request.ifName, addressesOf(prevResult, request.ifName));
   const { host, remover, faults } = deps;
   const applyOptions: ApplyOptions = { remover, faults };
-  const detects = conf.detectIPConflict || conf.detectGateway;
-  const before = detects
-    ? await detectBeforeChanges(context, request, { decision, prevResult, pod, signal, applyOptions })
-    : [];
-  // Other requests ran while this one was probing, so the first decision may be outdated.
-  const done = detects ? decide(context, request, pod, prevResult, facts) : decision;
-  if (done === undefined) return unchanged;
+  let done: Decision;
   try {
+    let decision = await decideWhenProbed(signal, context, request, pod, prevResult, facts);
+    if (decision !== undefined && (conf.detectIPConflict || conf.detectGateway)) {
+      before.push(
+        ...(await detectBeforeChanges(context, request, { decision, prevResult, pod, signal, applyOptions })),
+      );
+      // Other requests ran while this one was probing, so the first decision may be outdated.
+      decision = decide(context, request, pod, prevResult, facts);
+    }
+    if (decision === undefined) return unchanged;
+    done = decision;
     await applyOperations(done.operations, { pod, host }, applyOptions);
   } catch (error) {
     await undoChanges(context, pod, before);
