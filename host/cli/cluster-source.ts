@@ -77,7 +77,7 @@ export class ClusterSource implements Source {
     this.api = api;
   }
 
-  /** Says that nobody counts what is in use; nothing to those who may not see who leads. */
+  /** Says when no controller counts the addresses in use. A user who may not read who leads is told nothing. */
   async scope(kind?: "pools" | "allocations"): Promise<string | undefined> {
     if (kind !== "pools") return undefined;
     const pods = readBerthPods(this.api);
