@@ -92,7 +92,6 @@ it("a reservation tells its state until its end, to its reader, in conditions an
   const taken = await start("first", "n1");
   const reserve = (address: string, name: string, more = "") =>
     shell(`kubectl berth reserve ${address} --for shop/${name} ${more} | kubectl create -f -`);
-  await reserve("10.6.0.20", "guest", "--until 8s");
   await reserve("10.6.0.21", "gone");
   const owner = { namespace: "shop", name: "nobody" };
   await world.create("ReservedIP", "lost", { ips: ["10.9.0.1"], owner });
@@ -100,6 +99,8 @@ it("a reservation tells its state until its end, to its reader, in conditions an
   await world.create("ReservedIP", "twice", { ips: ["10.6.0.21"], owner });
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "u-db", member: "db-0" };
   await world.allocate("10.6.0.25", { state: "Kept", node: "-", holders: [], workload });
+  // Last, because nobody knows it after its time.
+  await reserve("10.6.0.20", "guest", "--until 8s");
   for (const node of ["n1", "n2"]) await knownTo(node, 5);
   const heir = { ips: [{ ipv4: "10.6.0.20" }] };
   const attempt = async (name: string) => {

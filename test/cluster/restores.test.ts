@@ -6,12 +6,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
+import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import * as objects from "../lab/cluster/objects.ts";
 import { requestNodeToken } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { gateOrLong, ofRun } from "../world/long-cases.ts";
 
 const AWAY_MS = 5_000;
@@ -61,12 +62,18 @@ async function attach(pod: objects.LabPod): Promise<{ address: string; ms: numbe
   return { address: addresses[0] ?? "", ms: Math.round(tookMs) };
 }
 
-/** Its kubelet registers, and its agent is a new pod: the token of the one before was for a Node that never was. */
+/**
+ * Its kubelet registers, and its agent is a new pod: the token of the one before was for a Node that never was. Until
+ * the agent has marked its Node, no other one waits for it (decision 0059): these NICs cannot be probed.
+ */
 async function joinAgain(node: string): Promise<void> {
   await world.setNode(node, "True");
   await world.plane.writeKubeconfig(`${node}.kubeconfig`, { token: await requestNodeToken(world.client, node) });
   await world.node(node).agent.kill("SIGKILL");
   await world.node(node).agent.start();
+  const isMarked = async () =>
+    EPOCH_ANNOTATION in ((await world.client.get(`${objects.NODES}/${node}`)).metadata.annotations ?? {});
+  await until("its agent has marked it", isMarked, 60_000);
 }
 
 const start = async (node: string) => attach(await world.createPod({ name: `web-${pods++}`, node }));
