@@ -83,8 +83,8 @@ const isShort = ({ raisedBy, controller }: Row): boolean => raisedBy > 0 && cont
 describe.each(gateOrLong([1], [1, 3]))("etcd of %i members", (etcdMembers) => {
   beforeAll(async () => {
     const pools = [{ name: "blue", subnet: "10.6.0.0/24", selection: "ascending" }];
-    // Records of live pods are missing until the API server is back, which takes half a minute on a busy machine.
-    world = await startWorld({ nodes, pools, isObserved: true, graceMs: 60_000, etcdMembers });
+    // An agent that was killed or joins again writes after the others, later on a busy machine.
+    world = await startWorld({ nodes, pools, isObserved: true, graceMs: 30_000, etcdMembers });
     followed = await followWorld(world);
     for (const { name } of world.nodes()) await world.setNode(name, "True");
     await lead();

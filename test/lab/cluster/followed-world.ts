@@ -4,7 +4,7 @@
  *
  *   const followed = await followWorld(world);           // from now on; at its end the world throws the faults
  *   await followed.check();                              // or earlier: throws the faults until now
- *   await followed.restore(copy);                        // in place of world.plane.restore
+ *   await followed.restore(copy);                        // in place of world.plane.restore; observed
  */
 import { ErrorCode } from "../../../host/cni/error.ts";
 import { attachmentOf, followHistory, type History, type HistoryOptions } from "../history/follow.ts";
@@ -54,7 +54,8 @@ export class FollowedWorld implements Witness {
   }
 
   restore(...how: Parameters<World["plane"]["restore"]>): Promise<void> {
-    return this.history.restoring(() => this.#world.plane.restore(...how));
+    const { plane, wire } = this.#world;
+    return wire.observer.holding(() => this.history.restoring(() => plane.restore(...how)));
   }
 
   adding(pod: LabPod, ifName: string): WitnessedAdd {

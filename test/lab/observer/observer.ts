@@ -89,6 +89,14 @@ export class Observer {
     this.#order("netns", label, glob);
   }
 
+  /** Time in which nothing can be recorded does not count: the API server is away while the work runs. */
+  async holding(work: () => Promise<void>): Promise<void> {
+    const hold = (isHeld: boolean) => this.#events.push({ atMs: nowMs(), apply: () => this.#checker.hold(isHeld) });
+    hold(true);
+    await work();
+    hold(false);
+  }
+
   /** Returns the findings since the last call, after everything that happened until now. */
   async take(): Promise<readonly Finding[]> {
     const endMs = nowMs();

@@ -81,6 +81,7 @@ export class SegmentChecker {
   readonly #events = new Map<string, string[]>();
   readonly #found = new Set<string>();
   #firstMs: number | undefined;
+  #isHeld = false;
   #findings: Finding[] = [];
 
   constructor(options: CheckerOptions) {
@@ -90,6 +91,11 @@ export class SegmentChecker {
   /** Returns the findings since the last call. */
   take(): readonly Finding[] {
     return this.#findings.splice(0);
+  }
+
+  /** Nothing can be recorded meanwhile. */
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld;
   }
 
   /** A write; undefined: deleted. */
@@ -189,6 +195,7 @@ export class SegmentChecker {
   /** Reports a machine once that is so for longer than it may be. */
   #endure(kind: Finding["kind"], machine: Machine, atMs: number, limitMs: number): void {
     const { address, mac, sinceMs } = machine;
+    if (this.#isHeld && kind !== "silent") sinceMs[kind] = atMs;
     sinceMs[kind] ??= atMs;
     const key = `${kind} ${keyOf(address, mac)}`;
     if (atMs - sinceMs[kind] < limitMs || this.#found.has(key)) return;
