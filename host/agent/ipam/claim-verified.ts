@@ -142,19 +142,19 @@ async function findShared(
 
 /**
  * Remembers silent addresses, and trusts those from quarantine. Throws CniError 11 when a DEL or GC of the attachment
- * came during the probe, so that no lost address is answered.
+ * came meanwhile, so that no lost address is answered.
  */
 async function accept(
   { registry, detection }: ClaimVerifiedDeps,
   claimed: Claimed,
   addresses: readonly Allocation[],
 ): Promise<Claimed> {
-  await requireHeld(registry, claimed.held);
   let accepted = claimed;
   for (const each of addresses.filter(({ quarantine }) => quarantine !== undefined)) {
     const trusted = await registry.endQuarantine(each);
     if (trusted !== undefined) accepted = replace(accepted, trusted);
   }
+  await requireHeld(registry, claimed.held);
   for (const each of addresses) detection.answered.add(each, [each.ip]);
   return accepted;
 }
