@@ -116,8 +116,7 @@ export async function undo({ journal, objects }: Records, given: readonly Alloca
   // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object
   // changes.
   for (const row of given) if (!(objects.forgetProbe(row) && (await journal.forget(row)))) published.push(row);
-  await journal.record(published.map((row) => ({ ...row, isConfirmed: false })));
-  await journal.undo(published);
+  await journal.undo(published.map((row) => ({ ...row, isConfirmed: false })));
   for (const row of published) {
     objects.noteUndone(row);
     objects.syncLater(row);

@@ -34,6 +34,12 @@ export class SqliteJournal extends SqliteStore {
     return false;
   }
 
+  /** Records the rows' owners and claims, too: on a full disk {@link record} alone has no room (full-disk). */
+  override undo(created: readonly Allocation[], nowMs: number): void {
+    this.record(created);
+    super.undo(created, nowMs);
+  }
+
   findDue(limit: number, nowMs: number): readonly Allocation[] {
     return this.select("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, limit);
   }
