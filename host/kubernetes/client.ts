@@ -168,11 +168,11 @@ export class KubeClient implements KubeApi {
         const { failure } = error;
         last = error.cause;
         if (last instanceof ApiError) answer = last;
-        if (failure.kind === "no answer") {
-          call.onUnanswered?.();
+        if (failure.kind === "no answer")
           attemptMs = nextAttemptMs(attemptMs, failure.code, this.#answers > answersBefore);
-        }
         if (!mayPass(failure) && last instanceof ApiError) throw last;
+        // A 5xx may be a proxy's, or say that etcd has not answered in time.
+        if (failure.kind === "no answer" || failure.status !== 429) call.onUnanswered?.();
         if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last, answer);
         const retryAfterMs = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
         await pause(pauseMs(attempt, this.#options.random(), retryAfterMs), patience.signal).catch(() => {

@@ -40,7 +40,7 @@ export interface KubeCall {
   readonly attemptMs?: number;
   /** The caller waits for the answer, and its own caller decides when to try again: it never rests (RefusedWrites). */
   readonly isAsked?: boolean;
-  /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */
+  /** Called when an attempt had no answer, or a 5xx: it may be carried out even after a later one was answered. */
   readonly onUnanswered?: () => void;
   /** Aborts the call, queued or not; it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

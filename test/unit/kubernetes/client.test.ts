@@ -120,12 +120,15 @@ describe("a call", () => {
     expect(client.stats).toMatchObject({ unavailable: 1, calling: 0 });
   });
 
-  it("says of each attempt without an answer that it may be carried out yet, and of no other", async () => {
+  it("says of each attempt without an answer, or with a proxy's, that it may be carried out yet", async () => {
     const broken: StubAnswer = (response) => response.destroy();
-    const busy: StubAnswer = (response) => sendStatus(response, 503, "Busy");
-    const { client, requests } = await startStub(first(broken, busy, broken));
+    const busy: StubAnswer = (response) => sendStatus(response, 429, "Busy");
+    const timeout: StubAnswer = (response) => sendStatus(response, 504, "Timeout");
+    const taken: StubAnswer = (response) => sendStatus(response, 409, "AlreadyExists");
+    const { client, requests } = await startStub(first(broken, busy, timeout, taken));
     let unanswered = 0;
-    await client.call({ ...GET, method: "POST", body: {}, onUnanswered: () => unanswered++ });
+    const call = client.call({ ...GET, method: "POST", body: {}, onUnanswered: () => unanswered++ });
+    await expect(call).rejects.toThrow("AlreadyExists");
     expect([requests.length, unanswered]).toEqual([4, 2]);
   });
 
