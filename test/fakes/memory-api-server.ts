@@ -183,7 +183,14 @@ export class MemoryApiServer {
     writer = ADMINISTRATOR,
   ): KubeApi {
     return {
-      call: (call) => gate(call, () => this.#commit(call, writer)),
+      call: async (call) => {
+        try {
+          return await gate(call, () => this.#commit(call, writer));
+        } catch (error) {
+          if (!(error instanceof ApiError)) call.onUnanswered?.();
+          throw error;
+        }
+      },
       watch: (watch) => this.#watch({ ...watch, delivery }),
     };
   }

@@ -25,9 +25,9 @@ const POOLS = `${API_PATH}/ippools`;
 /** A list as a table (meta/v1 Table). Without the objects a row is its cells, the name first. */
 const TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/** The lane of a call, its time limit and that of its first attempt, and its signal. */
+/** The lane of a call, its time limit and that of its first attempt, its signal, and the observer of its attempts. */
 export type CallTerms = Required<Pick<KubeCall, "lane">> &
-  Pick<KubeCall, "patienceMs" | "attemptMs" | "isAsked" | "signal">;
+  Pick<KubeCall, "patienceMs" | "attemptMs" | "isAsked" | "signal" | "onUnanswered">;
 
 /** The terms of a call that an ADD waits for. */
 export const FOR_POD: CallTerms = { lane: "pod" };
@@ -49,14 +49,10 @@ export async function readAllocation(api: Api, name: string, terms: CallTerms): 
 }
 
 /**
- * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in
- * {@link KubeCall}; no precondition prevents a late attempt from creating the object once more after it was deleted.
+ * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. No precondition prevents
+ * a late attempt from creating the object once more after it was deleted.
  */
-export async function createAllocation(
-  api: Api,
-  spec: IpAllocationSpec,
-  terms: CallTerms & Pick<KubeCall, "onUnanswered">,
-): Promise<IpAllocation> {
+export async function createAllocation(api: Api, spec: IpAllocationSpec, terms: CallTerms): Promise<IpAllocation> {
   const body = encodeIpAllocation(spec);
   return decodeWritten(await ask(api, { ...terms, method: "POST", path: COLLECTION, body }), spec, body);
 }

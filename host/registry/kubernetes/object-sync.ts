@@ -506,13 +506,10 @@ export class ObjectSync {
     try {
       await this.#write(action, row, task, before);
     } catch (error) {
-      if (isConflict(error) || (isNotFound(error) && action.kind !== "create")) {
-        // The object in the way may be of this very call, whose answer was lost (undo): its known state is outdated,
-        // also if the read has no answer.
-        this.#states.invalidate(name);
-        return this.#read(task);
-      }
-      this.#noteFailed(action.kind, task, error instanceof ApiError);
+      const isOutdated = isConflict(error) || (isNotFound(error) && action.kind !== "create");
+      // The object may be of this very call, whose answer was lost (undo).
+      if (isOutdated || !(error instanceof ApiError)) this.#states.invalidate(name);
+      if (isOutdated) return this.#read(task);
       throw error;
     }
     task.isPast = false;
@@ -521,17 +518,9 @@ export class ObjectSync {
     if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);
   }
 
-  /** A write failed. `isAnswered`: the API server refused it. */
-  #noteFailed(kind: Call["kind"], { name, address }: SyncTask, isAnswered: boolean): void {
-    if (kind !== "create") this.#states.noteSent(name);
-    if (kind !== "delete" && isAnswered) return;
-    this.#states.invalidate(name);
-    if (kind !== "delete") this.#noteUnanswered(name, address);
-  }
-
   /**
-   * A create or change may be carried out late, after its row is gone. And a write without an answer is repeated before
-   * it is relied on: another node may have read its object, and that node's write be on the way.
+   * A write may be carried out late, after its row is gone. And one without an answer is repeated before it is relied
+   * on: another node may have read its object, and that node's write be on the way.
    */
   #noteUnanswered(name: string, address: AddressKey): void {
     const nowMs = this.#options.nowMs();
@@ -545,12 +534,12 @@ export class ObjectSync {
     task: SyncTask,
     before: IpAllocation | undefined,
   ): Promise<void> {
-    const { name, address, terms } = task;
+    const { name, address } = task;
+    const terms = { ...task.terms, onUnanswered: () => this.#noteUnanswered(name, address) };
     if (action.kind === "create") {
       task.isNew = true;
-      const onUnanswered = (): void => this.#noteUnanswered(name, address);
       const spec = this.#specOf(row, row.state === "Cooling" ? "Bound" : row.state);
-      task.object = await createAllocation(this.#options.api, spec, { ...terms, onUnanswered });
+      task.object = await createAllocation(this.#options.api, spec, terms);
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);

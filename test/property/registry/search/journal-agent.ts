@@ -595,7 +595,7 @@ export async function answered(draft: Draft, answer: Answer<Spec>): Promise<void
   const { claim, row, action } = task;
   if (answer.kind === "unanswered") {
     draft.memory.states.noteSent(NAME);
-    if (action !== "delete") draft.change({ looksAgain: true });
+    draft.change({ looksAgain: true });
     if (answer.isRetried) return;
     draft.change({ task: undefined });
     draft.memory.states.invalidate(NAME);
