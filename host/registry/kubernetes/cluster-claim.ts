@@ -3,7 +3,7 @@
  * or fails, all are undone.
  */
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
-import { untilAborted, waitAtMost } from "../../lib/abort.ts";
+import { untilAborted } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Workload } from "../../resources/member.ts";
 import { numberOf } from "../claims.ts";
@@ -19,9 +19,6 @@ import {
 import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
 import { type ClaimTask, type ObjectSync, taskOf } from "./object-sync.ts";
-
-/** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
-export const EXPIRE_WAIT_MS = 2_000;
 
 /**
  * Total time for which a claim in a cluster waits for the API server: milliseconds. Shorter than the shim's 90
@@ -71,7 +68,7 @@ export async function claimInCluster(records: Records, claim: Claim, signal?: Ab
   if (isWhole && isKept) return boundOf(bound, parts);
   const kept = isKept ? published : [];
   const rest = parts.filter((part) => !kept.includes(part));
-  await undoParts(records, rest, failed === undefined);
+  await undoParts(records, rest);
   if (failed !== undefined) throw failureOf(failed.error);
   if (isWhole) throw new RegistryError(`Interface "${claim.ifName}" was released while its addresses were claimed`);
   const by = wanted.flatMap(({ outcome }) => (outcome?.kind === "taken" ? [outcome.by] : []));
@@ -82,17 +79,14 @@ export async function claimInCluster(records: Records, claim: Claim, signal?: Ab
 }
 
 /**
- * The address of the row was probed and is silent, which the journal records first: a DEL from here on releases the
- * row to its owner. Then publishes it, if it was not. Returns undefined if the row has changed. Rejects with
- * RegistryError if the object has.
+ * The address of the row was probed and is silent, which the journal records first. Then publishes it, if it was not.
+ * Returns undefined if the row has changed. Rejects with RegistryError if the object has.
  */
 export async function trust(records: Records, row: Allocation): Promise<Allocation | undefined> {
   const { journal, objects } = records;
   const toProbe = objects.findToProbe(row);
-  if (toProbe === undefined) return journal.endQuarantine(row);
-  await journal.record([{ ...row, workload: toProbe.owner }]);
   const trusted = await journal.endQuarantine(row);
-  if (trusted === undefined) return undefined;
+  if (toProbe === undefined || trusted === undefined) return trusted;
   objects.forgetProbe(row);
   const probed = { ...toProbe, row: { ...trusted, quarantine: row.quarantine } };
   try {
@@ -179,17 +173,14 @@ async function confirm(records: Records, published: readonly Part[], parts: read
     const recorded = await records.journal.record(published.map(({ row }) => row));
     return recorded.length === published.length;
   } catch (error) {
-    await undoParts(records, parts, false);
+    await undoParts(records, parts);
     throw error;
   }
 }
 
-/**
- * Undoes what the claim wrote of them, the journal's rows first. With `isAnswered` waits a little for the objects,
- * because the next attempt may need them.
- */
-async function undoParts(records: Records, parts: readonly Part[], isAnswered: boolean): Promise<void> {
-  const { journal, objects } = records;
+/** Undoes what the claim wrote of them, the journal's rows first. */
+async function undoParts(records: Records, parts: readonly Part[]): Promise<void> {
+  const { journal } = records;
   const written = parts.filter(({ isCreated, outcome }) => isCreated || outcome !== undefined);
   const left = await forgetTaken(journal, written);
   await undo(
@@ -202,7 +193,6 @@ async function undoParts(records: Records, parts: readonly Part[], isAnswered: b
     // The object is another pod's, so there is nothing to sync.
     if (found?.state === "Cooling" && found.owner === row.owner) await journal.forget(found, true);
   }
-  if (isAnswered) await waitAtMost(Promise.all(left.map(({ row }) => objects.sync(row))), EXPIRE_WAIT_MS);
 }
 
 /**

@@ -25,7 +25,7 @@ import type {
 } from "../registry.ts";
 import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
 import { FOR_POD } from "./allocation-objects.ts";
-import { claimInCluster, EXPIRE_WAIT_MS, failureOf, type Records, trust, undo } from "./cluster-claim.ts";
+import { claimInCluster, failureOf, type Records, trust, undo } from "./cluster-claim.ts";
 import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf, rowVersionOf } from "./known-object.ts";
@@ -38,6 +38,9 @@ import { SeenOwners } from "./seen-owners.ts";
  * would be many megabytes.
  */
 export const LIST_MAX_ADDRESSES = 131_072;
+
+/** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
+export const EXPIRE_WAIT_MS = 2_000;
 
 export interface KubernetesRegistryOptions {
   readonly api: KubeApi;
