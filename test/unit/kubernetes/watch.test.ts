@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import type { ServerResponse } from "node:http";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { LARGE_EVENT } from "../../../host/kubernetes/client.ts";
 import {
   apiErrorOf,
@@ -7,7 +8,7 @@ import {
   Lines,
   MAX_EVENT_BYTES,
 } from "../../../host/kubernetes/http/answers.ts";
-import { LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/retry.ts";
+import { BACKGROUND_ATTEMPT_MS, LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/retry.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { cases } from "../../world/rows.ts";
@@ -62,10 +63,12 @@ describe("a watch", () => {
     expect(alsoLargeMs).toBeGreaterThanOrEqual(pausedMs - 1);
   });
 
-  it("reports its events in order and resolves when the server ends it", async () => {
+  it("reports its events in order, however late, and resolves when the server ends it", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     const text = event("a") + event("größer 🙂") + event("c");
     const bytes = Buffer.from(text);
-    const received = await watch(async (response) => {
+    const answer = async (response: ServerResponse) => {
       response.writeHead(200);
       // A piece of three bytes cuts every character of four somewhere.
       for (let start = 0; start < bytes.length; start += 3) {
@@ -73,7 +76,9 @@ describe("a watch", () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
       response.end();
-    });
+    };
+    // Only the head has a time limit.
+    const received = await watch(answer, { onEvent: () => vi.advanceTimersByTime(BACKGROUND_ATTEMPT_MS) });
     expect(received.end).toBe("ended");
     expect(received.events.map(({ object }) => object)).toEqual(
       ["a", "größer 🙂", "c"].map((name) => ({ metadata: { name } })),
