@@ -167,7 +167,6 @@ export class ObjectSync {
       [task.row = row] = await this.#options.journal.record([renewed]);
     }
     return this.#queues.run(name, async () => {
-      task.terms.signal?.throwIfAborted();
       const remembered = replaces === undefined ? undefined : this.#options.foreign.find(name);
       const isOffered = remembered !== undefined && rowVersionOf(remembered) === replaces;
       task.object = isOffered ? remembered : this.#states.find(name);
@@ -512,7 +511,6 @@ export class ObjectSync {
       if (isOutdated) return this.#read(task);
       throw error;
     }
-    task.isPast = false;
     task.isRead = true;
     this.#states.noteSent(name, false);
     if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);

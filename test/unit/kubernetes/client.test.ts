@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
-import { BACKGROUND_ATTEMPT_MS, MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/retry.ts";
+import { BACKGROUND_ATTEMPT_MS, MAX_BACKGROUND_CALLS, MAX_CONNECTIONS } from "../../../host/kubernetes/http/retry.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, writeStubKubeconfig } from "./stub-server.ts";
@@ -198,6 +198,19 @@ describe("an answer of 401", () => {
     await stub.setToken("second");
     await ask(stub);
     expect(stub.requests.map(({ authorization }) => authorization)).toEqual(["Bearer first", "Bearer second"]);
+  });
+
+  it("does not keep its connection, although only its head is read", async () => {
+    let wanted = "first";
+    const stub = await startStub((response, { authorization }) => {
+      if (authorization === `Bearer ${wanted}`) sendJson(response, 200, {});
+      else response.writeHead(401).end("x".repeat(100_000));
+    });
+    for (let change = 0; change < MAX_CONNECTIONS; change++) {
+      wanted = `changed-${change}`;
+      await stub.setToken(wanted);
+      await stub.client.call({ ...GET, patienceMs: 1_000 });
+    }
   });
 
   it("stands when there is no other token, and never shows the token", async () => {

@@ -20,24 +20,22 @@ function open(machine: string | undefined, options: ClusterNodeOptions = {}): Pr
   return openClusterNode({ poolSize: 1_000, isLivePod: async () => true, machine: () => machine, ...options });
 }
 
-it("an object says which machine has the address, and who had it last on which", async () => {
-  const node = await open("m1");
-  await node.bind("10.0.0.1", "web", { workload: WORKLOAD });
-  expect(objectsOf(node.server)).toEqual(["10.0.0.1: Bound web on m1 of n1"]);
-  await node.registry.release({ containerId: "c-web", ifName: "eth0" });
-  await node.registry.objects.idle();
-  expect(objectsOf(node.server)).toEqual(["10.0.0.1: Kept web on m1 of n1"]);
-});
-
-it("who had it last is written as the object says it, also if an older writer named no machine", async () => {
-  const older = await open(undefined);
-  await older.bind("10.0.0.1", "web", { workload: WORKLOAD });
-  const { server, disk } = older;
-  const node = await open("m1", { server, disk });
-  await node.registry.release({ containerId: "c-web", ifName: "eth0" });
-  await node.registry.objects.idle();
-  expect(objectsOf(server)).toEqual(["10.0.0.1: Kept web on none of n1"]);
-});
+it.each([
+  ["m1", "m1"],
+  ["none", undefined],
+])(
+  "an object says which machine has the address, and who had it last on which, as it was written: %s",
+  async (shown, of) => {
+    const before = await open(of);
+    const { server, disk } = before;
+    await before.bind("10.0.0.1", "web", { workload: WORKLOAD });
+    expect(objectsOf(server)).toEqual([`10.0.0.1: Bound web on ${shown} of n1`]);
+    const { registry } = await open("m1", { server, disk });
+    await registry.release({ containerId: "c-web", ifName: "eth0" });
+    await registry.objects.idle();
+    expect(objectsOf(server)).toEqual([`10.0.0.1: Kept web on ${shown} of n1`]);
+  },
+);
 
 it("the same pod on another machine does not get the address by its UID", async () => {
   const node = await open("m1");
