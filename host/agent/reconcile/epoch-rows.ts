@@ -24,7 +24,7 @@ import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, RegistryError } from "../../registry/registry.ts";
-import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { type Holder, type IpAllocation, NO_NODE } from "../../resources/ip-allocation.ts";
 import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember } from "../../resources/member.ts";
 import { decodeNode } from "../../resources/node.ts";
@@ -193,9 +193,9 @@ export class OwnEpochRows implements EpochRows {
     if (found === undefined) return false;
     if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
     const { lastHolder: _, ...spec } = found.spec;
-    if (spec.state === "Kept" && spec.node === node) {
+    if (spec.state === "Kept" && spec.node !== NO_NODE) {
       // For a member that had it before this pod; it would be another's for good.
-      await replaceAllocation(this.#deps.api, { ...spec, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
+      await replaceAllocation(this.#deps.api, { ...spec, node, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
       return this.#settle(row, epoch);
     }
     return spec.state === "Bound" && (await this.#isFinal(found, epoch));
