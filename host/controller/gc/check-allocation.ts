@@ -146,8 +146,11 @@ export class AllocationChecker {
   }
 
   async #proberStatus(object: IpAllocation, sources: StatusReader): Promise<ObservedState["prober"]> {
-    if (stateOf(object) !== "NodeLost" || object.spec.node === lostNode(object)) return "none";
-    return (await sources.node(object.spec.node)) === "ready" ? "ready" : "away";
+    const { node, quarantine: { reason, mac, parent } = {} } = object.spec;
+    // The agent that met a conflict knows the link.
+    const isChosen = reason === "Conflict" ? mac !== "" && parent === "" : node !== lostNode(object);
+    if (object.spec.state !== "Quarantined" || !isChosen) return "none";
+    return (await sources.node(node)) === "ready" ? "ready" : "away";
   }
 
   /** Read only where the decision depends on it. */
@@ -341,16 +344,11 @@ async function collect(
   { signal, ...change }: ChangeTerms & { readonly signal: AbortSignal },
 ): Promise<boolean> {
   const terms = { lane: "background", signal } as const;
-  try {
-    if (action === "free") {
-      await deleteAllocation(api, object.name, object, terms);
-      return true;
-    }
-    const spec = changedSpec(object, action, change);
-    if (spec === undefined) return false;
-    await replaceAllocation(api, spec, object, terms);
-    return true;
-  } catch (error) {
-    return orElse(isOutdated, false)(error);
-  }
+  const spec = changedSpec(object, action, change);
+  if (spec === undefined && action !== "free") return false;
+  const writing =
+    spec === undefined
+      ? deleteAllocation(api, object.name, object, terms)
+      : replaceAllocation(api, spec, object, terms);
+  return writing.then(() => true, orElse(isOutdated, false));
 }

@@ -31,7 +31,7 @@ export type PodsStatus = PodStatus | "outliving" | "unconfirmed";
  */
 export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "excess" | "gone" | "unknown";
 
-/** The node chosen to probe an address in `NodeLost`; `none`: not yet chosen. */
+/** The node chosen to probe an address in quarantine; `none`: not yet chosen, or its agent met the conflict itself. */
 export type ProberStatus = "none" | "ready" | "away";
 
 /** The state of an allocation at one check. */
@@ -283,7 +283,6 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     why: "the node chosen to probe it has not found it silent",
   },
 
-  { state: "Conflict", node: PRESENT, action: "keep", why: "the agent of its node probes it again" },
   {
     state: "Conflict",
     node: AWAY,
@@ -291,6 +290,8 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     action: "ask",
     why: "the node whose agent would probe it again is gone",
   },
+  { state: "Conflict", prober: ["ready"], after: "turn", action: "ask", why: "the node asked has not found it silent" },
+  { state: "Conflict", action: "keep", why: "the agent of its node probes it again" },
 ];
 
 /** Returns the longer of grace and cooldown: both run from the first observation (cooling-visibility). */

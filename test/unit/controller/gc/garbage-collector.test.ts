@@ -96,8 +96,8 @@ const write = (address: string, spec: object): void =>
   });
 
 /** Of that pod, which may be there or not. */
-function bind(address: string, pod: string, spec: object = {}): void {
-  const holders = [{ namespace: "shop", pod, podUID: pod, interface: "eth0", node: "n1" }];
+function bind(address: string, pod: string, spec: Readonly<Record<string, unknown>> = {}): void {
+  const holders = [{ namespace: "shop", pod, podUID: pod, interface: "eth0", node: spec.node ?? "n1" }];
   write(address, { state: "Bound", holders, ...spec });
 }
 
@@ -151,6 +151,17 @@ it("node-lost: each address that no node can probe is named, whichever was check
   nowMs += NODE_LOST_MS;
   await gc.checkDue();
   expect(named()).toEqual(["No ready node can probe 10.6.0.2 of lost nodes"]);
+});
+
+it("conflict: another node is asked if the one that was has no link of its own, and has not found it silent", async () => {
+  for (const name of ["n1", "n2"]) setNode(name, "True");
+  putPod("there");
+  bind("10.6.0.9", "there", { node: "n2" });
+  const mac = "06:00:00:00:00:01";
+  for (const [index, found] of [{ mac }, { mac, parent: "eth0" }, {}].entries())
+    write(`10.6.0.${index + 1}`, { state: "Quarantined", quarantine: { reason: "Conflict", ...found } });
+  await sweep(3 * NODE_LOST_MS);
+  expect([...server.objects.values()].map(({ spec }) => spec.node)).toEqual(["n2", "n2", "n1", "n1"]);
 });
 
 it("node-lost: a node whose machine has another name now is named with it, at once and in quarantine", async () => {

@@ -126,8 +126,9 @@ it.each<Row>([
   ["cooling-visibility: its node is gone", { state: "Cooling", node: "absent" }, "free", cooldownMs],
   ["cooling-visibility: its node is there", { state: "Cooling", node: "ready" }, "free", 2 * cooldownMs],
   ["cooling-visibility: its node is silent", { state: "Cooling", node: "notReady" }, "free", 2 * cooldownMs],
-  ["conflict: it is the node's agent's", { state: "Conflict", node: "ready" }, "keep"],
-  ["conflict: while the node is there", { state: "Conflict", node: "notReady" }, "keep"],
+  ["conflict: it is the node's agent's", { state: "Conflict", node: "ready", prober: "none" }, "keep"],
+  ["conflict: another was asked", { state: "Conflict", node: "ready", prober: "ready" }, "ask", 3 * nodeLostMs],
+  ["conflict: while the node is there", { state: "Conflict", node: "notReady", prober: "away" }, "keep"],
   ["conflict: never freed from here", { state: "Conflict", node: "absent" }, "ask", nodeLostMs],
   ["conflict: a node out of service", { state: "Conflict", node: "outOfService" }, "ask", nodeLostMs],
 ])("%s: %j", (_, is, actions, pauseMs) => {
