@@ -80,6 +80,11 @@ describe("of a running pod", () => {
     ],
     ["the whole ruleset", () => "nft flush ruleset"],
     ["the rules of the table", () => "nft flush table inet berth"],
+    ["the table that is dormant", () => "nft add table inet berth '{ flags dormant; }'"],
+    [
+      "a chain that drops by default",
+      () => "nft chain inet berth $(nft list chains | sed -n 's/.*chain \\(.*\\) {/\\1/p') '{ policy drop; }'",
+    ],
     ["IPv6 of the pair", (pod: LabPod) => `sysctl -qw net.ipv6.conf.${pairOf(pod)}.disable_ipv6=1`],
     ["the pair that is down", (pod: LabPod) => `ip link set ${pairOf(pod)} down`],
   ])("restores %s", (_, command) =>

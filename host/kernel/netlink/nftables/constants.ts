@@ -34,6 +34,7 @@ export const NFPROTO_IPV6 = 10;
 
 export const NFTA_TABLE_NAME = 1;
 export const NFTA_TABLE_FLAGS = 2;
+export const NFT_TABLE_F_DORMANT = 1;
 
 export const NFTA_CHAIN_TABLE = 1;
 export const NFTA_CHAIN_NAME = 3;

@@ -27,6 +27,7 @@ import {
   NFT_MSG_NEWGEN,
   NFT_MSG_NEWRULE,
   NFT_MSG_NEWTABLE,
+  NFT_TABLE_F_DORMANT,
   NFTA_CHAIN_POLICY,
   NFTA_CHAIN_TABLE,
   NFTA_GEN_ID,
@@ -34,7 +35,7 @@ import {
   NFTA_TABLE_FLAGS,
   NFTA_TABLE_NAME,
 } from "./constants.ts";
-import { decodeName, decodeNft, decodeNumber, encodeNft } from "./message.ts";
+import { decodeName, decodeNft, decodeNumber, encodeNft, type NftMessage } from "./message.ts";
 import { chainOf, encodeChain, encodeRuleOf, ruleOf } from "./table.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
@@ -90,7 +91,10 @@ function removeTable(name: string): Request {
   return request(`delete table "${name}"`, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)]);
 }
 
-/** Returns undefined if there is no such table. A table made by {@link createTable} is read back equal. */
+/**
+ * Returns undefined if there is no such table. A table made by {@link createTable} is read back equal. A chain that
+ * drops by default, or whose table is dormant, is read without its rules: they do not work as they were made.
+ */
 export function readTable(conversation: Conversation, name: string): NftTable | undefined {
   const operation = `get table "${name}"`;
   const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);
@@ -99,6 +103,9 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
     if (found.errno === ENOENT) return undefined;
     throw found.toError();
   }
+  const [table] = (found ?? []).map((message) => decodeNft(message, NFT_MSG_NEWTABLE));
+  const flags = (table && readValue(table.attributes, NFTA_TABLE_FLAGS, decodeNumber)) ?? 0;
+  const isDormant = (flags & NFT_TABLE_F_DORMANT) !== 0;
   const ofTable = [text(NFTA_RULE_TABLE, name)];
   const rules = conversation
     .dump(request(`list rules of table "${name}"`, NFT_MSG_GETRULE, ofTable))
@@ -107,12 +114,17 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
     .dump(request("list chains", NFT_MSG_GETCHAIN, []))
     .map((message) => decodeNft(message, NFT_MSG_NEWCHAIN))
     .filter(({ attributes }) => readValue(attributes, NFTA_CHAIN_TABLE, decodeName) === name)
-    .flatMap((message) => chainOf(message) ?? []);
-  const withRules = chains.map((chain) => ({
-    ...chain,
-    rules: rules.filter((one) => one.chain === chain.name).map(({ rule }) => rule),
-  }));
-  return { name, chains: withRules };
+    .flatMap((message) => {
+      const chain = chainOf(message);
+      const own = isDormant || isClosed(message) ? [] : rules.filter((one) => one.chain === chain?.name);
+      return chain === undefined ? [] : [{ ...chain, rules: own.map(({ rule }) => rule) }];
+    });
+  return { name, chains };
+}
+
+/** Whether the chain drops by default. */
+function isClosed({ attributes }: NftMessage): boolean {
+  return readValue(attributes, NFTA_CHAIN_POLICY, decodeNumber) === NF_DROP;
 }
 
 /** Families of tables that IP packets pass, in the words of `nft`. */
@@ -128,9 +140,8 @@ export function listClosedChains(conversation: Conversation, linkStart: string):
   return list(NFT_MSG_GETCHAIN, [], NFPROTO_UNSPEC).flatMap((message) => {
     const chain = decodeNft(message, NFT_MSG_NEWCHAIN);
     const family = WORDS[chain.family];
-    const isClosed = readValue(chain.attributes, NFTA_CHAIN_POLICY, decodeNumber) === NF_DROP;
     const { name, hook } = chainOf(chain) ?? {};
-    if (family === undefined || hook !== NF_INET_FORWARD || !isClosed) return [];
+    if (family === undefined || hook !== NF_INET_FORWARD || !isClosed(chain)) return [];
     const table = readValue(chain.attributes, NFTA_CHAIN_TABLE, decodeName) ?? "";
     const rules = list(NFT_MSG_GETRULE, [text(NFTA_RULE_TABLE, table)], chain.family);
     const isAbout = (each: Expression): boolean => each.name === "cmp" && decodeName(each.value).startsWith(linkStart);
