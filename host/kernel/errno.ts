@@ -14,6 +14,7 @@ export const EXDEV = 18;
 export const ENODEV = 19;
 export const EINVAL = 22;
 export const ENOTTY = 25;
+export const EROFS = 30;
 export const EMSGSIZE = 90;
 export const EBADMSG = 74;
 export const EPROTONOSUPPORT = 93;

@@ -3,10 +3,10 @@
  * Effects: files below /proc/sys/net; the calling thread is in the namespace meanwhile.
  */
 
-import { closeSync, existsSync, openSync, readSync, writeFileSync } from "node:fs";
-import { isMissing } from "../lib/describe.ts";
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, writeFileSync } from "node:fs";
+import { isMissing, messageOf } from "../lib/describe.ts";
 import { insteadOf } from "../lib/try-or.ts";
-import { formatErrno } from "./errno.ts";
+import { EINVAL, EROFS, formatErrno } from "./errno.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
 /** A path below `net`, with slashes because names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`. */
@@ -22,14 +22,13 @@ export class SysctlError extends Error {
   constructor(operation: "read" | "write", key: SysctlKey, errno: number, value?: string) {
     const target = value === undefined ? "" : ` to "${value}"`;
     const verb = operation === "read" ? "read" : "set";
-    super(`Cannot ${verb} sysctl "net/${key}"${target}: ${formatErrno(errno)}`);
+    const remedy = errno === EROFS ? "; mount the node's /proc/sys/net, and set BERTH_SYSCTL_DIR to its path" : "";
+    super(`Cannot ${verb} sysctl "net/${key}"${target}: ${formatErrno(errno)}${remedy}`);
     this.operation = operation;
     this.key = key;
     this.errno = errno;
   }
 }
-
-const EINVAL = 22;
 
 /**
  * The node's directory by another path, for a container with a read-only /proc/sys. It also shows the settings of the
@@ -96,6 +95,16 @@ function readIfThere(path: string): string | undefined {
       closeSync(fd);
     }
   });
+}
+
+/** Returns the sentence that says why none can be set, as in a container with a read-only /proc/sys. */
+export function findObstacle(): string[] {
+  try {
+    access("write", "ipv4/ip_forward", undefined, (path) => accessSync(path, constants.W_OK));
+    return [];
+  } catch (error) {
+    return [messageOf(error)];
+  }
 }
 
 /** Sets the settings in order, in one visit, up to the first failure. Throws {@link SysctlError}, or NetnsError. */

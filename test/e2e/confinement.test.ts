@@ -1,8 +1,11 @@
-/** The seccomp profile of the agent's container: the calls that it forbids, and that the agent works all the same. */
+/**
+ * The agent's container: the calls that its seccomp profile forbids, with which the agent works all the same; and a
+ * read-only /proc/sys.
+ */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, it } from "vitest";
 import { runCommand } from "../lab/command.ts";
-import { makeChainNode } from "../lab/netns/coordinator.ts";
+import { ENTRY, MACVLAN, makeChainNode } from "../lab/netns/coordinator.ts";
 import { compileSeccomp } from "../lab/seccomp.ts";
 import { temporaryDirectory } from "../world/temporary-directory.ts";
 
@@ -37,6 +40,21 @@ it("lets the agent attach, check and detach pods with a coordinator", async () =
   await node.withPod("web", async (pod) => {
     await pod.attach(network);
     await pod.check(network);
+    await pod.detach(network);
+  });
+});
+
+it("names a read-only /proc/sys, and how to go round it, before the first pod fails", async () => {
+  const container = 'mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; exec "$0" "$@"';
+  await using node = await makeChainNode("ro", {
+    wrapper: ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", container],
+  });
+  const network = `ro${process.pid}`;
+  await node.define(network, [MACVLAN, ENTRY]);
+  const remedy = "read-only file system (EROFS); mount the node's /proc/sys/net, and set BERTH_SYSCTL_DIR to its path";
+  expect((await node.agent.get("/v1/health")).problems.join()).toContain(remedy);
+  await node.withPod("web", async (pod) => {
+    expect((await pod.call("add", network)).stderr).toContain(remedy);
     await pod.detach(network);
   });
 });

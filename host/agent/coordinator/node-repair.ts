@@ -25,6 +25,7 @@ import { findLinks, listLinks } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import type { NodeChange } from "../../kernel/node-changes.ts";
 import type { NodeNamespace } from "../../kernel/open-namespace.ts";
+import { findObstacle } from "../../kernel/sysctl.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { documentation } from "../../lib/documentation.ts";
 import type { Log } from "../../lib/log.ts";
@@ -163,10 +164,11 @@ export class NodeRepair {
     this.#worker.wake();
   }
 
-  /** State that could not be restored, or not yet: sentences. */
+  /** Settings that cannot be made; state that could not be restored, or not yet: sentences. */
   get problems(): readonly string[] {
     const delayed = this.#describeDelay();
     return [
+      ...findObstacle(),
       ...(delayed === undefined ? [] : [delayed]),
       ...this.#worker.problems,
       ...this.#failures.map(({ text }) => text),
