@@ -5,6 +5,8 @@ import { encodeIp } from "../../host/kernel/netlink/ip-bytes.ts";
 import { createFrame, ETH_P_IPV6, HEADER_BYTES } from "../../host/kernel/packet/ethernet.ts";
 import { ALL_NODES, multicastMac } from "../../host/kernel/packet/ndp.ts";
 import { openSendingSocket } from "../../host/kernel/packet/socket.ts";
+import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import { ipPool, macvlan } from "../lab/manifests.ts";
 import { macvlanOn } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 import { until } from "../lab/waiting.ts";
@@ -36,7 +38,7 @@ function advertisement(): Uint8Array {
 }
 
 beforeAll(async () => {
-  lab = await makeNicLab("ro");
+  lab = await makeNicLab("ro", { config: { "near.yaml": ipPool("near", "fd00:66::/64", { gateway: ROUTER }) } });
   const { router } = lab.fabric;
   const [{ ifindex: link } = { ifindex: 0 }] = await router.ipJson<{ ifindex: number }>("link show dev seg0");
   const socket = stack.use(openSendingSocket({ netnsPath: router.path, link }));
@@ -46,6 +48,9 @@ beforeAll(async () => {
   await lab.define(network("v4"), [macvlanOn(0, [4]), ENTRY]);
   await lab.define(network("both"), [macvlanOn(0), ENTRY]);
   await lab.define(network("sbr"), [macvlanOn(0), { type: "sbr" }, ENTRY]);
+  const near = { type: "berth", default_ipv4_ippool: ["seg0-v4"], default_ipv6_ippool: ["near"] };
+  await lab.define(network("near"), [macvlan("eth0", near), ENTRY]);
+  await lab.define(network("alone"), [macvlan("eth0", near)]);
   await lab.define(network("open"), [macvlanOn(0), { ...ENTRY, acceptRA: true }]);
 });
 
@@ -80,3 +85,17 @@ it.each(["v4", "both", "sbr"])("a pod has only what it was given: network %s", a
     await pod.detach(network(name));
   }
 });
+
+it.each(["near", "alone"])(
+  "a pod whose gateway advertises itself gets its own default route: network %s",
+  async (name) => {
+    const pod = await lab.addPod(lab.node1, name);
+    // The main plugin waits for that before it adds its routes.
+    writeSysctl(pod.netns.path, "ipv6/conf/default/accept_dad", "1");
+    await pod.attach(network(name));
+    const routes = await pod.netns.ip("-6 route show default");
+    expect(routes.trim()).toBe(`default via ${ROUTER} dev eth0 metric 1024 pref medium`);
+    await pod.check(network(name));
+    await pod.detach(network(name));
+  },
+);

@@ -17,7 +17,8 @@ import { readLink, readLinkByIndex } from "../../kernel/netlink/link/requests.ts
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { isNetnsError, isSameNetns, NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
-import { insteadOf } from "../../lib/try-or.ts";
+import { writeSysctl } from "../../kernel/sysctl.ts";
+import { insteadOf, tryOr } from "../../lib/try-or.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { firstIp } from "../../net/prefix.ts";
@@ -68,6 +69,11 @@ function findOnNode(index: number): Link | undefined {
 function findIn(netnsPath: string, find: (conversation: Conversation) => Link | undefined): Link | undefined {
   using socket = openRouteSocket(netnsPath);
   return find(createConversation(socket));
+}
+
+/** A NIC that does not exist yet is left as it will be. */
+export function refuseDefaultRoutes(netns: string, ifName: string): void {
+  tryOr(() => writeSysctl(netns, `ipv6/conf/${ifName}/accept_ra_defrtr`, "0"), undefined);
 }
 
 type WithdrawnNic = Pick<Allocation, "containerId" | "netns" | "netnsCookie" | "ifName" | "ip" | "mac">;

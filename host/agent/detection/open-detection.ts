@@ -5,7 +5,14 @@ import type { ProbeLink } from "../../coordinator/probe.ts";
 import { withQuietLink } from "../../coordinator/quiet-link.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { AnsweredAttachments } from "./answered-attachments.ts";
-import { findAskingLink, findNodeLink, findParentName, findPoolLink, withdrawAddress } from "./links.ts";
+import {
+  findAskingLink,
+  findNodeLink,
+  findParentName,
+  findPoolLink,
+  refuseDefaultRoutes,
+  withdrawAddress,
+} from "./links.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "./quarantine-prober.ts";
 import type { EarlyStageDeps, NicLinks } from "./verify-addresses.ts";
 
@@ -28,7 +35,13 @@ export interface DetectionLinks extends EarlyStageDeps {
  */
 const GATEWAY_PROBE_DELAY_MS = 100;
 
-const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };
+const links: NicLinks = {
+  observe: observeLink,
+  withdraw: withdrawAddress,
+  findParentName,
+  findAskingLink,
+  refuseDefaultRoutes,
+};
 
 const KERNEL_LINKS: DetectionLinks = {
   links,

@@ -13,7 +13,7 @@ import { buildNicResult, findPoolOf, routesOfNic } from "../../ipam/nic-result.t
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import type { Log } from "../../lib/log.ts";
-import { equalIp, formatIp } from "../../net/ip.ts";
+import { equalIp, formatIp, isLinkLocal } from "../../net/ip.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
@@ -129,7 +129,10 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     const result = await resultOf(inventory, prepared, { own, held });
     if (ahead.length > 0) cluster?.prefetched.used(uid, ifName);
     detection.answered.answer({ containerId, ifName }, held);
-    const { podMACPrefix, mode } = demand.definition.settings;
+    const { podMACPrefix, mode, acceptRA } = demand.definition.settings;
+    // The main plugin could not add a route that the gateway's own advertisement has made.
+    if (!acceptRA && result.ips.some(({ gateway }) => gateway !== undefined && isLinkLocal(gateway)))
+      detection.links.refuseDefaultRoutes?.(nic.netns ?? "", ifName);
     if (podMACPrefix !== "" && mode !== "disable") rememberMac(detection, nic);
     const sources = held.map((each) => sourceOf(each, claimed, ahead));
     return { result, undo, assigned: { namespace, pod, uid, allocations: held, sources, rule: own?.rule ?? "" } };
