@@ -3,29 +3,17 @@
  * another link is deleted.
  * Effects: a file below /proc; the calling thread is in the namespace meanwhile.
  */
-import { closeSync, openSync, readSync } from "node:fs";
+import { readText } from "../lib/regular-file.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
 /** The namespace that the calling thread is in. */
 const DEVICES = "/proc/thread-self/net/dev";
-
-const page = Buffer.alloc(4_096);
 
 /**
  * Returns the names of the first links, at least two dozen if there are as many: a pod may have thousands. Throws
  * NetnsError if the namespace cannot be entered.
  */
 export function readFirstLinkNames(netns: NetnsHandle): string[] {
-  const text = withNetns(netns, readPage);
+  const text = withNetns(netns, () => readText(DEVICES));
   return text.split("\n").flatMap((line) => /^ *([^ :]+):/.exec(line)?.[1] ?? []);
-}
-
-/** The kernel returns whole lines. */
-function readPage(): string {
-  const fd = openSync(DEVICES, "r");
-  try {
-    return page.toString("utf8", 0, readSync(fd, page));
-  } finally {
-    closeSync(fd);
-  }
 }

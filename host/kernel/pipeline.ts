@@ -8,7 +8,6 @@ import type { Place } from "../plan/state.ts";
 import { type Namespaces, requestOf } from "./apply-operation.ts";
 import { ENODEV } from "./errno.ts";
 import { type Outcome, Refusal, type Request } from "./netlink/conversation.ts";
-import { NetlinkError } from "./netlink/error.ts";
 import type { LinkMessage } from "./netlink/families.ts";
 import { linkOf } from "./netlink/link/link.ts";
 import { linkNamed, linkRequest } from "./netlink/link/requests.ts";
@@ -138,31 +137,9 @@ export class Pipeline {
     for (const [at, { operation }] of waiting.entries()) {
       const outcome = outcomes[at];
       if (outcome instanceof Refusal) {
-        this.failures.push({ operation, error: failureOf(operation, outcome), effect: "part" });
+        this.failures.push({ operation, error: outcome.toError(), effect: "part" });
       } else this.applied.push(operation);
     }
     return outcomes.slice(waiting.length);
-  }
-}
-
-/** Returns the error; for a link that was deleted since its lookup, the error that a lookup would cause now. */
-function failureOf(operation: Operation, refusal: Refusal): NetlinkError {
-  const link = linkNameOf(operation);
-  if (refusal.errno !== ENODEV || link === undefined) return refusal.toError();
-  return new NetlinkError({ operation: `find link "${link}"`, errno: ENODEV });
-}
-
-function linkNameOf(operation: Operation): string | undefined {
-  switch (operation.kind) {
-    case "set-link":
-      return operation.link;
-    case "add-address":
-      return operation.address.link;
-    case "add-neighbour":
-      return operation.neighbour.link;
-    case "add-route":
-      return operation.route.link;
-    default:
-      return undefined;
   }
 }
