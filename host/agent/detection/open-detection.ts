@@ -14,7 +14,7 @@ import {
   withdrawAddress,
 } from "./links.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "./quarantine-prober.ts";
-import type { EarlyStageDeps, NicLinks } from "./verify-addresses.ts";
+import type { EarlyStageDeps } from "./verify-addresses.ts";
 
 export interface Detection extends EarlyStageDeps {
   readonly prober: QuarantineProber;
@@ -35,16 +35,8 @@ export interface DetectionLinks extends EarlyStageDeps {
  */
 const GATEWAY_PROBE_DELAY_MS = 100;
 
-const links: NicLinks = {
-  observe: observeLink,
-  withdraw: withdrawAddress,
-  findParentName,
-  findAskingLink,
-  refuseDefaultRoutes,
-};
-
 const KERNEL_LINKS: DetectionLinks = {
-  links,
+  links: { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink, refuseDefaultRoutes },
   detect: detectConflict,
   withQuietLink,
   random: Math.random,
