@@ -46,15 +46,11 @@ it("lets the agent attach, check and detach pods with a coordinator", async () =
 
 it("names a read-only /proc/sys, and how to go round it, before the first pod fails", async () => {
   const container = 'mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; exec "$0" "$@"';
-  await using node = await makeChainNode("ro", {
-    wrapper: ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", container],
-  });
+  const inContainer = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", container];
+  await using node = await makeChainNode("ro", { wrapper: inContainer });
   const network = `ro${process.pid}`;
   await node.define(network, [MACVLAN, ENTRY]);
   const remedy = "read-only file system (EROFS); mount the node's /proc/sys/net, and set BERTH_SYSCTL_DIR to its path";
   expect((await node.agent.get("/v1/health")).problems.join()).toContain(remedy);
-  await node.withPod("web", async (pod) => {
-    expect((await pod.call("add", network)).stderr).toContain(remedy);
-    await pod.detach(network);
-  });
+  await node.withPod("web", async (pod) => expect((await pod.call("add", network)).stderr).toContain(remedy));
 });

@@ -86,16 +86,13 @@ it.each(["v4", "both", "sbr"])("a pod has only what it was given: network %s", a
   }
 });
 
-it.each(["near", "alone"])(
-  "a pod whose gateway advertises itself gets its own default route: network %s",
-  async (name) => {
-    const pod = await lab.addPod(lab.node1, name);
-    // The main plugin waits for that before it adds its routes.
-    writeSysctl(pod.netns.path, "ipv6/conf/default/accept_dad", "1");
-    await pod.attach(network(name));
-    const routes = await pod.netns.ip("-6 route show default");
-    expect(routes.trim()).toBe(`default via ${ROUTER} dev eth0 metric 1024 pref medium`);
-    await pod.check(network(name));
-    await pod.detach(network(name));
-  },
-);
+it.each(["near", "alone"])("a pod whose gateway advertises itself has only its own default: %s", async (name) => {
+  const pod = await lab.addPod(lab.node1, name);
+  // The main plugin waits for that before it adds its routes.
+  writeSysctl(pod.netns.path, "ipv6/conf/default/accept_dad", "1");
+  await pod.attach(network(name));
+  const routes = await pod.netns.ip("-6 route show default");
+  expect(routes.trim()).toBe(`default via ${ROUTER} dev eth0 metric 1024 pref medium`);
+  await pod.check(network(name));
+  await pod.detach(network(name));
+});

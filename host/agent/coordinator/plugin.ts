@@ -77,12 +77,10 @@ function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
-/** Throws CniError 11 for an attachment whose pod is deleted: its main plugin came too late. */
-function requireUnreleased(attachment: Attachment, isReleased: (attachment: Attachment) => boolean): void {
-  if (!isReleased(attachment)) return;
-  const { containerId, ifName } = attachment;
+/** Its main plugin came too late. */
+function releasedMeanwhile({ containerId, ifName }: Attachment): CniError {
   const text = `The addresses of interface "${ifName}" of container ${containerId} were released while it was being attached, because its pod is deleted`;
-  throw new CniError(ErrorCode.TryAgainLater, text);
+  return new CniError(ErrorCode.TryAgainLater, text);
 }
 
 export function createCoordinatorPlugin(options: CoordinatorPluginOptions): CoordinatorPlugin {
@@ -141,7 +139,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     try {
       const { result, undo } = await queue.run(containerId, async () => {
         either.throwIfAborted();
-        requireUnreleased(request, options.isReleased);
+        if (options.isReleased(request)) throw releasedMeanwhile(request);
         await options.remover.clear(containerId, () => readNetnsIdentity(request.netns));
         const addition = await attach(context, request, either);
         options.attachments.setRequest(request);
@@ -192,9 +190,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       options.logs.for(conf.logOptions);
       return warnings.join("; ");
     },
-    [Symbol.dispose]: () => {
-      announcer[Symbol.dispose]();
-    },
+    [Symbol.dispose]: () => announcer[Symbol.dispose](),
   };
 }
 

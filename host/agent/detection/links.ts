@@ -72,7 +72,7 @@ function findIn(netnsPath: string, find: (conversation: Conversation) => Link | 
 }
 
 /** A NIC that does not exist yet is left as it will be. */
-export function refuseDefaultRoutes(netns: string, ifName: string): void {
+export function refuseDefaults(netns: string, ifName: string): void {
   tryOr(() => writeSysctl(netns, `ipv6/conf/${ifName}/accept_ra_defrtr`, "0"), undefined);
 }
 

@@ -10,7 +10,7 @@ import {
   findNodeLink,
   findParentName,
   findPoolLink,
-  refuseDefaultRoutes,
+  refuseDefaults,
   withdrawAddress,
 } from "./links.ts";
 import { QuarantineProber, type QuarantineProberDeps } from "./quarantine-prober.ts";
@@ -36,7 +36,7 @@ export interface DetectionLinks extends EarlyStageDeps {
 const GATEWAY_PROBE_DELAY_MS = 100;
 
 const KERNEL_LINKS: DetectionLinks = {
-  links: { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink, refuseDefaultRoutes },
+  links: { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink, refuseDefaults },
   detect: detectConflict,
   withQuietLink,
   random: Math.random,

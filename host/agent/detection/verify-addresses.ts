@@ -25,7 +25,7 @@ export interface NicLinks {
   /** Returns the link on which the NIC's segment is probed. Throws DetectionError when there is none. */
   findAskingLink(nic: ProbeLink): ProbeLink;
   /** From now on no advertisement gives the NIC a default route. Absent where no NIC is to be changed. */
-  refuseDefaultRoutes?(netns: string, ifName: string): void;
+  refuseDefaults?(netns: string, ifName: string): void;
 }
 
 export interface EarlyStageDeps {

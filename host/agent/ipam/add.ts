@@ -132,7 +132,7 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     const { podMACPrefix, mode, acceptRA } = demand.definition.settings;
     // The main plugin could not add a route that the gateway's own advertisement has made.
     if (!acceptRA && result.ips.some(({ gateway }) => gateway !== undefined && isLinkLocal(gateway)))
-      detection.links.refuseDefaultRoutes?.(nic.netns ?? "", ifName);
+      detection.links.refuseDefaults?.(nic.netns ?? "", ifName);
     if (podMACPrefix !== "" && mode !== "disable") rememberMac(detection, nic);
     const sources = held.map((each) => sourceOf(each, claimed, ahead));
     return { result, undo, assigned: { namespace, pod, uid, allocations: held, sources, rule: own?.rule ?? "" } };
