@@ -128,11 +128,12 @@ describe("of a running pod", () => {
       await pod.detach(NETWORK);
     }));
 
-  it("names a pair that is deleted until it is made again, also after a restart", () =>
+  it("names a pair that is renamed or deleted until it is made again, also after a restart", () =>
     node.withPod("cut", async (pod) => {
       await pod.attach(NETWORK);
       const problems = async () => (await node.agent.get("/v1/health")).problems.join();
-      for (const act of [run(`ip link del ${pairOf(pod)}`), () => node.agent.restart()]) {
+      const rename = run(`ip link set ${pairOf(pod)} down name other0; ip link set other0 up`);
+      for (const act of [rename, run("ip link del other0"), () => node.agent.restart()]) {
         await act();
         await expect.poll(problems, { timeout: SOON_MS }).toContain(`deleted or renamed its pair "${pairOf(pod)}"`);
       }

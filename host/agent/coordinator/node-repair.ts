@@ -13,7 +13,6 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE, SNAT_GROUPS } from "../../coordinator/plan/constants.ts";
-import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { isRetired } from "../../coordinator/plan/own-objects.ts";
 import { SNAT_TABLE } from "../../coordinator/plan/plan-reply-path.ts";
@@ -269,18 +268,19 @@ export class NodeRepair {
     this.#addresses = addresses;
     const changed = this.#findChanged({ links, ways });
     const found = changed.filter((link) => mayLeadToPod(link, ways));
-    const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
+    // By their aliases, which name their containers also where other software has renamed the link.
+    const containers = new Set(found.filter(isLivePair).map(({ alias }) => parseAlias(alias)?.containerId));
     // The way to an overlay's pod leads over a link that Berth did not make.
     const isElsewhere = found.some((link) => !isLivePair(link));
     if (isAll || areNew || isElsewhere || (isRuleset && !this.#isTableRight())) return known();
     // A bond may have veths as its members.
     const isDevice =
       areDevices || changed.some(({ index, alias }) => links.has(index) && parseAlias(alias) === undefined);
-    if (pairs.size === 0 && !isDevice) return { requests: [], devices: [] };
+    if (containers.size === 0 && !isDevice) return { requests: [], devices: [] };
     const all = await known();
     return (
       all && {
-        requests: all.requests.filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name)),
+        requests: all.requests.filter(({ containerId }) => containers.has(containerId)),
         devices: isDevice ? all.devices : [],
       }
     );
