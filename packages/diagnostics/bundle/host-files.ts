@@ -9,6 +9,7 @@ import { askAgent, askForText } from "../../../host/cli/ask-agent.ts";
 import { checkNode, reportOfNode } from "../../../host/cli/check/check-node.ts";
 import { commandTail } from "../../../host/cli/command-tail.ts";
 import type { HostPaths } from "../../../host/cli/host-checks/host-paths.ts";
+import { NodeSource } from "../../../host/cli/node-source.ts";
 import { messageOf } from "../../../host/lib/describe.ts";
 import { type BundleFile, MAX_BUNDLE_FILE } from "./archive.ts";
 import { fileTail, wholeLines } from "./file-tail.ts";
@@ -28,7 +29,7 @@ export interface HostBundlePaths extends HostPaths {
 }
 
 /** Questions to the agent whose answers are in the bundle. */
-const QUESTIONS = ["health", "stats", "pools", "allocations"];
+const QUESTIONS = ["health", "stats", "pools"];
 
 /** Commands whose output is in the bundle, by file name. */
 const COMMANDS: readonly (readonly [file: string, ...argv: string[]])[] = [
@@ -51,6 +52,8 @@ export async function collectHostFiles(paths: HostBundlePaths, version: string):
   ];
   for (const question of QUESTIONS)
     files.push(await answered(`agent/${question}.json`, async () => json(await askAgent(socket, `/v1/${question}`))));
+  const addresses = async () => json(await new NodeSource(socket).allocations({}));
+  files.push(await answered("agent/allocations.json", addresses));
   files.push(await answered("agent/metrics.txt", () => askForText(socket, "/metrics")));
   files.push(...readDefinitions(confDirectory), listOf("plugins.txt", binDirectory), listOf("logs.txt", logDirectory));
   files.push(readLog("audit.jsonl", logDirectory));

@@ -4,9 +4,11 @@ import { spawnSync } from "node:child_process";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { BerthPod } from "../../../../host/cli/berth-pods.ts";
+import { answeringAgent, LINE } from "../../../../test/lab/answering-agent.ts";
 import { costRatio } from "../../../../test/world/cpu-time.ts";
 import { LEFT_OUT, MAX_BUNDLE, MAX_BUNDLE_FILE, packBundle, unpackBundle } from "../../bundle/archive.ts";
 import { chooseAgents, MAX_BUNDLE_NODES } from "../../bundle/choose-agents.ts";
+import { collectHostFiles } from "../../bundle/host-files.ts";
 import { isKubeconfig, redact } from "../../bundle/redact.ts";
 
 const JWT = `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(40)}.${"b".repeat(40)}`;
@@ -131,6 +133,19 @@ it.each<[string, (tar: Buffer) => Buffer]>([
   const { archive } = await packBundle([{ path: "a", text: "x" }], FOLDER);
   const tar = damage(gunzipSync(archive));
   await expect(unpackBundle(gzipSync(tar), 10_000)).rejects.toThrow(/[Ii]nvalid|Unexpected end/);
+});
+
+const { answer, socket } = answeringAgent();
+
+it("of a host has all pages of addresses", async () => {
+  const [one, two] = ["10.0.0.1", "10.0.0.2"].map((address) => ({ ...LINE, address, cursor: address }));
+  const pages = { "": [one], "?after=10.0.0.1": [two], "?after=10.0.0.2": [] };
+  answer(Object.fromEntries(Object.entries(pages).map(([query, page]) => [`/v1/allocations${query}`, page])));
+  const none = "/nowhere";
+  const paths = { confDirectory: none, binDirectory: none, stateDirectory: none, hostRoot: none, logDirectory: none };
+  const files = await collectHostFiles({ socket, ...paths }, "1");
+  const { text = "" } = files.find(({ path }) => path === "agent/allocations.json") ?? {};
+  expect(JSON.parse(text)).toMatchObject([one, two]);
 });
 
 describe("of thousands of nodes", () => {
