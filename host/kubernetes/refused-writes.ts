@@ -1,9 +1,10 @@
 /**
  * Lets writes rest that the API server refuses: the same write of the same object is sent again after a pause that
  * grows to a minute, or as soon as the object has changed. In between it is answered with the refusal, so a loop may
- * repeat it as often as it likes. A missing answer or a 5xx is no refusal: the client retries it.
+ * repeat it as often as it likes. An internal error counts: it is that of a webhook for one object. A missing answer and
+ * any other 5xx are no refusals: the client retries them.
  */
-import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
+import { ApiError, isInternal, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
 /**
  * Most refused writes within one second, of all loops of a process, beside those that are under way when a collection
@@ -121,7 +122,7 @@ export class RefusedWrites {
     if (before !== undefined && restMs > 0) throw new RefusedWrite(before.refusal, restMs, before.isLasting);
     const reserved = this.#reserve(target, before);
     try {
-      const answer = await api.call(call);
+      const answer = await api.call({ ...call, isErrorFinal: true });
       this.#release(reserved);
       this.#succeed(target, answer);
       return answer;
@@ -261,6 +262,7 @@ function partOf(object: object, name: string): Readonly<Record<string, unknown>>
 function isRefusal(error: unknown, { method }: KubeCall): error is ApiError {
   if (!(error instanceof ApiError) || error instanceof RefusedWrite) return false;
   const { status } = error;
+  if (isInternal(error)) return true;
   return status >= 400 && status < 500 && ![404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
 }
 

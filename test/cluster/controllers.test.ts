@@ -2,7 +2,7 @@
  * One smoke for each part of the controller that writes for administrators, on a real API server with the controller's
  * account; all of them lead at once. Their decisions are in test/unit/controller.
  */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
@@ -89,6 +89,39 @@ it("a pool gets its finalizer, conditions and counts beside an agent's mark, and
   await world.release("10.21.0.99");
   await until("it is gone", async () => (await world.read("ippools", "green")) === undefined);
   await until("and so is its usage", async () => (await world.read("ippoolusages", "green")) === undefined);
+});
+
+it("an admission webhook that fails for one pool keeps no other waiting, and the pool's event says so", async () => {
+  const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  const webhook = {
+    ...{ name: "broken.example.org", sideEffects: "None", admissionReviewVersions: ["v1"] },
+    clientConfig: { url: "https://127.0.0.1:9/" },
+    rules: [
+      { apiGroups: ["ipam.vendor.io"], apiVersions: ["v1"], resources: ["*/*"], operations: ["CREATE", "UPDATE"] },
+    ],
+    matchConditions: [{ name: "one", expression: 'object.metadata.name == "bad"' }],
+  };
+  await world.pool("bad", { subnet: "10.24.0.0/24" });
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const object = { apiVersion, kind: "ValidatingWebhookConfiguration", metadata: { name: "b" }, webhooks: [webhook] };
+  await world.client.create(WEBHOOKS, object);
+  onTestFinished(() => world.client.delete(`${WEBHOOKS}/b`));
+  const isRefused = () =>
+    world.client.patch(`${POOLS}/bad`, { metadata: { labels: { x: "y" } } }).then(
+      () => false,
+      () => true,
+    );
+  await until("the webhook is in force", isRefused);
+  await lead();
+  await until("the refusal is told", () => eventsOf("bad").includes("Refused"));
+  const begunMs = performance.now();
+  await world.pool("fine", { subnet: "10.25.0.0/24" });
+  await until("the other has all", async () => {
+    const { metadata, status } = await world.read("ippools", "fine");
+    const usage = await world.read("ippoolusages", "fine");
+    return metadata.finalizers?.length === 1 && status?.total === 254 && status.conditions?.length === 1 && usage;
+  });
+  expect(performance.now() - begunMs).toBeLessThan(10_000);
 });
 
 it("a pool in deletion stays while a list names an allocation that the cache does not know", async () => {

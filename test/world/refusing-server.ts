@@ -31,7 +31,7 @@ const SLICES = `${DISCOVERY}/namespaces/shop/endpointslices`;
 const NODES = "/api/v1/nodes";
 export const MINUTE_MS = 60_000;
 export const VERBS = ["POST", "PUT", "PATCH", "DELETE"] as const;
-const REFUSALS = [400, 401, 403, 409, 413, 422] as const;
+const REFUSALS = [400, 401, 403, 409, 413, 422, 500] as const;
 
 const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
 export const SERVES = {
@@ -153,8 +153,8 @@ export async function play(
     const path = call.method === "POST" ? `${call.path}/${metadata?.name}` : call.path.replace(/\/status$/, "");
     sent.push({ atMs, method: call.method, path, isRefused });
     if (isRefused) {
-      const operation = `${call.method} ${call.path}`;
-      throw new ApiError({ status, reason: "", operation, message: "every object needs the label team" });
+      const [operation, reason] = [`${call.method} ${call.path}`, status === 500 ? "InternalError" : ""];
+      throw new ApiError({ status, reason, operation, message: "every object needs the label team" });
     }
     return commit();
   });
