@@ -127,8 +127,10 @@ interface Refusing {
   readonly status: number;
   readonly forMs: number;
   readonly hasCoordinator: boolean;
-  /** Part of the paths that it refuses to write. Default: all. */
-  readonly only?: string;
+  /** The paths that it refuses to write. Default: all. */
+  readonly only?: RegExp;
+  /** Adds to the world. */
+  readonly more?: (server: MemoryApiServer, owners: ScriptedPoolOwners) => void;
   /** Time by which watches are late. Default: 0. */
   readonly lateMs?: number;
 }
@@ -136,18 +138,22 @@ interface Refusing {
 /** The calls of one controller while the server refuses the verbs, and until two minutes later. */
 export async function play(
   start: StartController,
-  { verbs, status, forMs, hasCoordinator, only = "", lateMs = 0 }: Refusing,
+  { verbs, status, forMs, hasCoordinator, only = /./, more, lateMs = 0 }: Refusing,
 ) {
   const admission = { ...ADMITS_ALL, hasStatus: () => true };
   const server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now(), admission });
   fill(server, hasCoordinator);
+  const owners = new ScriptedPoolOwners();
+  owners.want("web", "w1", {});
+  owners.end("gone");
+  more?.(server, owners);
   const begunMs = performance.now();
   const sent: Sent[] = [];
   const client = server.client(async (call, commit) => {
     if (call.method === "GET") return commit();
     const atMs = performance.now() - begunMs;
     // A name that is taken is no refusal.
-    const isMeant = verbs.includes(call.method) && call.path.includes(only) && atMs < forMs;
+    const isMeant = verbs.includes(call.method) && only.test(call.path) && atMs < forMs;
     const isRefused = isMeant && (call.method !== "POST" || status !== 409);
     const { metadata } = (call.body ?? {}) as { metadata?: { name?: string } };
     const path = call.method === "POST" ? `${call.path}/${metadata?.name}` : call.path.replace(/\/status$/, "");
@@ -167,9 +173,6 @@ export async function play(
   const synced = caches.synced();
   for (let left = 50; left > 0 && caches.unread.length > 0; left--) await flush();
   await synced;
-  const owners = new ScriptedPoolOwners();
-  owners.want("web", "w1", {});
-  owners.end("gone");
   const asked = vi.spyOn(owners, "demands");
   const events: KubeEvent[] = [];
   const leading = new AbortController();

@@ -20,6 +20,7 @@ import type { CurrentSubnet, NetworkPlan, PoolTarget } from "./model.ts";
 import { rangesOfPool } from "./plan/planned-pool.ts";
 import { type AssignmentEntry, emptyPool, entryOf, poolChange, subnetStatus } from "./pool-object.ts";
 import { readSubnet } from "./view.ts";
+import { withoutWrites } from "./write-turns.ts";
 
 /** Generated pools of a network that are written at once. */
 export const POOL_WRITES_AT_ONCE = 8;
@@ -73,8 +74,11 @@ class NetworkUpdate {
   }
 
   async run(): Promise<void> {
-    const { targets, grows } = this.#plan;
-    for (const draft of this.#drafts.values()) if (!(await this.#mark(draft))) return;
+    const unmarked: SubnetDraft[] = [];
+    for (const draft of this.#drafts.values()) if (!(await this.#mark(draft))) unmarked.push(draft);
+    if (unmarked.length === this.#drafts.size) return;
+    const held = new Set(unmarked.flatMap((draft) => this.#targetsOf(draft)));
+    const { targets, grows } = withoutWrites(this.#plan, held);
     const created = await inParallel(targets, POOL_WRITES_AT_ONCE, (target) => this.#create(target));
     const all = created.flatMap((target) => target ?? []);
     if (grows && !(await this.#reserve(all))) return;
@@ -82,17 +86,20 @@ class NetworkUpdate {
     await this.#release(all);
   }
 
-  /** Sets the finalizer of a Subnet that serves pools. Returns false if another writer was faster. */
+  #targetsOf({ subnet: { object } }: SubnetDraft, targets = this.#plan.targets): readonly PoolTarget[] {
+    return targets.filter(({ subnet }) => subnet?.object.name === object.name);
+  }
+
+  /** Sets the finalizer of a Subnet that serves pools. Returns false if it does not have it: its pools have to wait. */
   async #mark(draft: SubnetDraft): Promise<boolean> {
     const { object } = draft.subnet;
-    const isUsed = this.#plan.targets.some(({ subnet }) => subnet?.object.name === object.name);
+    const isUsed = this.#targetsOf(draft).length > 0;
     const isMarked = object.finalizers.includes(IN_USE_FINALIZER);
     const set = (finalizers: readonly string[]) => this.#patchSubnet(draft, "object", { metadata: { finalizers } });
     if (object.deleting) {
       const isEmpty = !isUsed && draft.subnet.assignments.pools.length === 0;
-      if (!isMarked || !isEmpty) return true;
-      await set(object.finalizers.filter((name) => name !== IN_USE_FINALIZER));
-      return false;
+      if (isMarked && isEmpty) await set(object.finalizers.filter((name) => name !== IN_USE_FINALIZER));
+      return true;
     }
     return isMarked || !isUsed || (await set([...object.finalizers, IN_USE_FINALIZER]));
   }
@@ -122,7 +129,7 @@ class NetworkUpdate {
     const changed = targets.filter(({ isChanged }) => isChanged);
     const step = changed.every((target) => this.#isReserved(target)) ? 0 : 1;
     for (const draft of this.#drafts.values()) {
-      const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
+      const own = this.#targetsOf(draft, targets);
       const held = entriesOf(draft.subnet);
       const planned = own.map((target) =>
         entryOf(target, joinSpans([...(held.get(target.name)?.spans ?? []), ...rangesOfPool(target), ...target.spans])),
@@ -166,7 +173,7 @@ class NetworkUpdate {
   /** Reserves exactly the present addresses of written pools, and for the others every address that they may have. */
   async #release(targets: readonly PoolTarget[]): Promise<void> {
     for (const draft of this.#drafts.values()) {
-      const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
+      const own = this.#targetsOf(draft, targets);
       const held = entriesOf(draft.subnet);
       const left = own.map((target) => {
         if (this.#written.has(target.name)) return entryOf(target, target.spans);

@@ -39,7 +39,7 @@ export function admitWrites(
   }
   if (held.size === 0) served.clear();
   return {
-    networks: networks.map((network) => without(network, held)),
+    networks: networks.map((network) => withoutWrites(network, held)),
     remove: remove.filter((pool) => !held.has(pool)),
     held,
     postponed: writesOf([...held]),
@@ -77,7 +77,7 @@ function inTurns(all: readonly Pool[], served: ReadonlySet<string>) {
 }
 
 /** Returns the plan without the writes of these pools. Addresses reserved for them in their Subnets stay reserved. */
-function without({ subnets, targets }: NetworkPlan, held: ReadonlySet<Pool>): NetworkPlan {
+export function withoutWrites({ subnets, targets }: NetworkPlan, held: ReadonlySet<Pool>): NetworkPlan {
   const left = targets.flatMap((target) => {
     if (!held.has(target)) return target;
     return target.now === undefined ? [] : { ...target, isChanged: false };

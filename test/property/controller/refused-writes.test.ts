@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
 import type { StartController } from "../../../host/controller/types.ts";
-import { check, fakeTime, MINUTE_MS, play, refusedKinds, VERBS } from "../../world/refusing-server.ts";
+import { BERTH, check, fakeTime, MINUTE_MS, play, refusedKinds, VERBS } from "../../world/refusing-server.ts";
 
 beforeEach(fakeTime);
 afterEach(() => void vi.useRealTimers());
@@ -46,16 +46,37 @@ it("own writes start no pass", async () => {
 });
 
 it("a refusal that passes by itself in a second is no event, and keeps a generated pool waiting for one more", async () => {
-  const refusing = { verbs: VERBS, status: 403, forMs: 1_000, hasCoordinator: true, only: "/ippools" } as const;
+  const refusing = { verbs: VERBS, status: 403, forMs: 1_000, hasCoordinator: true, only: /ippools/ } as const;
   const { sent, events } = await play(SUBNETS, refusing);
   const made = sent.find(({ method, path, isRefused }) => method === "PATCH" && /ippools/.test(path) && !isRefused);
   expect(made?.atMs).toBeLessThan(2_500);
   expect(events).toEqual([]);
 });
 
+it("a Subnet whose finalizer is refused keeps no pools of others in its network waiting", async () => {
+  const more: Parameters<typeof play>[1]["more"] = (server, owners) => {
+    server.put(`${BERTH}/subnets`, "green", { spec: { subnet: "10.6.0.0/24", ips: ["10.6.0.101-10.6.0.199"] } });
+    owners.want("api", "w2", { subnets: ["green"] });
+  };
+  const refusing = {
+    verbs: VERBS,
+    status: 403,
+    forMs: MINUTE_MS,
+    hasCoordinator: true,
+    only: /\/subnets\/green$/,
+    more,
+  };
+  const { sent } = await play(SUBNETS, refusing);
+  const filled = sent.filter(({ method, path }) => method === "PATCH" && path.includes("/ippools/shop-"));
+  expect(filled.map(({ path, atMs }) => [path.split("/").at(-1)?.slice(0, 8), atMs < MINUTE_MS])).toEqual([
+    ["shop-web", true],
+    ["shop-api", false],
+  ]);
+});
+
 it("a generated pool that cannot be written has its addresses reserved once, and says why in one event", async () => {
   const forMs = 20 * MINUTE_MS;
-  const refusing = { verbs: ["PATCH"], status: 403, forMs, hasCoordinator: true, only: "/ippools/" } as const;
+  const refusing = { verbs: ["PATCH"], status: 403, forMs, hasCoordinator: true, only: /ippools\// } as const;
   const { sent, events } = await play(SUBNETS, refusing);
   check(sent, refusing);
   const ofSubnet = sent.filter(({ path, atMs }) => path.endsWith("/subnets/blue") && atMs < refusing.forMs);
