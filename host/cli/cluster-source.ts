@@ -158,21 +158,29 @@ export class ClusterSource implements Source {
     return [{ component: "API server", version: String(server.gitVersion) }, ...versionsOf(pods)];
   }
 
-  async *changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
+  async *changes(...[kind, signal, note]: Parameters<Source["changes"]>): AsyncGenerator<void> {
     const resources = kind === "pools" ? [IP_POOLS, IP_POOL_USAGES] : [IP_ALLOCATIONS];
-    let changed = Promise.withResolvers<void>();
-    const onChange = () => changed.resolve();
+    let isChanged = false;
+    const onChange = () => {
+      isChanged = true;
+    };
     for (const resource of resources) this.#followed.set(resource, this.#reflect(resource, onChange));
     const reflectors = [...this.#followed.values()];
     const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    let wasAway = false;
     try {
       for (const reflector of reflectors) reflector.start();
       await Promise.race([Promise.all(reflectors.map((reflector) => this.#synced(reflector))), ended]);
       while (!signal.aborted) {
-        changed = Promise.withResolvers<void>();
+        isChanged = false;
         yield;
-        await Promise.race([changed.promise, ended]);
-        await pauseUnlessAborted(WATCH_GATHER_MS, signal);
+        while (!isChanged && !signal.aborted) {
+          await pauseUnlessAborted(WATCH_GATHER_MS, signal);
+          const [problem] = reflectors.flatMap(({ problems }) => problems);
+          const isAway = problem !== undefined;
+          if (isAway !== wasAway) note(isAway ? `${problem}; retrying` : "The API server answers again");
+          wasAway = isAway;
+        }
       }
     } finally {
       await Promise.all(reflectors.map((reflector) => reflector.close()));

@@ -1,4 +1,5 @@
 /** The changes of the records of a kind, from one read of the source to the next. */
+import { AgentError } from "./ask-agent.ts";
 import type { Source } from "./source.ts";
 
 export interface Followed<T> {
@@ -16,25 +17,29 @@ interface Following<T> {
   readonly kind: "pools" | "allocations";
   readonly nameOf: (record: T) => string;
   readonly read: (source: Source) => Promise<readonly T[]>;
-  /** Called if a later look fails: returns whether to look again. */
-  readonly onFailure?: (error: unknown) => boolean;
+  /** Told why no changes come, for a person. */
+  readonly note: (text: string) => void;
 }
 
-/** Yields the first read, then each one with changes, until the signal ends. */
+/** Yields the first read, then each one with changes, until the signal ends. An agent that is away is asked again. */
 export async function* followRecords<T>(
   source: Source,
-  { kind, nameOf, read, onFailure }: Following<T>,
+  { kind, nameOf, read, note }: Following<T>,
   signal: AbortSignal,
 ): AsyncGenerator<Followed<T>> {
   let before: ReadonlyMap<string, { readonly record: T; readonly text: string }> | undefined;
-  for await (const _ of source.changes(kind, signal)) {
+  let told = "";
+  for await (const _ of source.changes(kind, signal, note)) {
     let records: readonly T[];
     try {
       records = await read(source);
     } catch (error) {
-      if (before === undefined || onFailure?.(error) !== true) throw error;
+      if (before === undefined || !(error instanceof AgentError)) throw error;
+      if (error.message !== told) note(error.message);
+      told = error.message;
       continue;
     }
+    told = "";
     const known = before ?? new Map();
     const now = new Map(records.map((record) => [nameOf(record), { record, text: JSON.stringify(record) }]));
     const differing = [...now].filter(([name, { text }]) => known.get(name)?.text !== text);

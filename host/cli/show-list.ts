@@ -36,9 +36,9 @@ function requireNames<T>({ kind, table, names }: List<T>, records: readonly T[])
   if (missing.length > 0) throw new ProblemError(`There is no ${kind.replace(/s$/, "")} ${quoted}`);
 }
 
-async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>): Promise<ExitCode> {
+async function watchList<T>({ out, note, signal }: Call, source: Source, list: List<T>): Promise<ExitCode> {
   const { kind, table, gone } = list;
-  const following = { ...list, nameOf: table.nameOf };
+  const following = { ...list, nameOf: table.nameOf, note };
   for await (const { records, added, changed, removed, isFirst } of followRecords(source, following, signal)) {
     if (!isFirst) await out.more(table, [...changed, ...added, ...removed.map(gone)]);
     else if (out.isDocument) await out.more(table, records);

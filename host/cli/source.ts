@@ -49,8 +49,11 @@ export interface Source {
   hasNamespace?(name: string): Promise<boolean | undefined>;
   /** Returns the programs that answer, and their versions. */
   versions(): Promise<readonly VersionRecord[]>;
-  /** Yields at once, and after each possible change of the records of one kind, until the signal ends. */
-  changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void>;
+  /**
+   * Yields at once, and after each possible change of the records of one kind, until the signal ends. `note` is told
+   * why no changes come, and when they come again.
+   */
+  changes(kind: "pools" | "allocations", signal: AbortSignal, note: (text: string) => void): AsyncGenerator<void>;
   close(): Promise<void>;
 }
 

@@ -5,10 +5,11 @@
 import { spawn } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runKubectlBerth as berth } from "../lab/berthctl.ts";
+import { startApiProxy } from "../lab/cluster/api-proxy.ts";
 import { ALLOCATIONS, BERTH } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
@@ -154,6 +155,21 @@ it("allocations --watch prints all, then changes", async () => {
   const changes = `[${records().slice(6).join()}]`;
   const wanted = ["Cooling", "Free"].map((state) => ({ address: "10.6.0.99", state }));
   expect(JSON.parse(changes)).toMatchObject(wanted);
+});
+
+it("pools --watch says that the API server is away, and goes on when it answers again", async () => {
+  const proxy = await startApiProxy(world.plane);
+  onTestFinished(() => proxy.stop());
+  using watch = startWatch("pools", "--watch", "--kubeconfig", proxy.kubeconfig);
+  await until("the first list", () => watch.text.includes("blue"));
+  proxy.refuse();
+  await until("the reason", () => /Cannot follow ippools: .*ECONNREFUSED.*; retrying\n/.test(watch.text), 5_000);
+  await proxy.accept();
+  await until("it is back", () => watch.text.includes("The API server answers again\n"));
+  await world.pool("late", { subnet: "10.66.0.0/24" });
+  await until("the change", () => watch.text.includes("late "));
+  expect(watch.text.match(/Cannot follow/g)).toHaveLength(1);
+  await world.client.delete(`${BERTH}/ippools/late`);
 });
 
 it("export --watch with --file replaces the file as a whole; SIGINT ends it", async () => {

@@ -1,7 +1,6 @@
 /** `berthctl export`: addresses in use for other inventories, as CSV, JSON, or records of a DNS zone. */
 import { Option } from "commander";
 import { ALLOCATION_TABLE } from "../../../host/cli/allocation-table.ts";
-import { AgentError } from "../../../host/cli/ask-agent.ts";
 import type { ClusterSource } from "../../../host/cli/cluster-source.ts";
 import type { Call, CommandLine } from "../../../host/cli/command-line.ts";
 import { type FilterFlags, namespaceOf, withFilter } from "../../../host/cli/commands/allocations.ts";
@@ -72,17 +71,8 @@ interface Watched {
 }
 
 async function watchExport(call: Call, source: Source, { read, form, file, everyMs }: Watched): Promise<ExitCode> {
-  let told = "";
-  // Another agent may take over the socket; an API server that comes back is the source's concern.
-  const onFailure = (error: unknown): boolean => {
-    const text = messageOf(error);
-    if (text !== told) call.note(text);
-    told = text;
-    return error instanceof AgentError;
-  };
-  const following = { kind: "allocations" as const, nameOf: ALLOCATION_TABLE.nameOf, read, onFailure };
+  const following = { kind: "allocations" as const, nameOf: ALLOCATION_TABLE.nameOf, read, note: call.note };
   for await (const seen of followRecords(source, following, call.signal)) {
-    told = "";
     if (file === undefined) {
       call.out.document(form.changes(seen));
       continue;

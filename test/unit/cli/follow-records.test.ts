@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { AgentError } from "../../../host/cli/ask-agent.ts";
 import { type Followed, followRecords } from "../../../host/cli/follow-records.ts";
 import { NodeSource } from "../../../host/cli/node-source.ts";
 import type { Source } from "../../../host/cli/source.ts";
@@ -11,8 +12,8 @@ interface Item {
 const A = { name: "a", value: 1 };
 const B = { name: "b", value: 1 };
 
-/** Looks at these one after the other; an error is a look that fails. */
-async function follow(looks: readonly (readonly Item[] | Error)[], isPatient = true): Promise<Followed<Item>[]> {
+/** Looks at these one after the other; an error is a look that fails. `notes` are added. */
+async function follow(looks: readonly (readonly Item[] | Error)[], notes: string[] = []): Promise<Followed<Item>[]> {
   const rest = [...looks];
   const source = {
     async *changes() {
@@ -25,7 +26,7 @@ async function follow(looks: readonly (readonly Item[] | Error)[], isPatient = t
     return look;
   };
   const names = { kind: "allocations" as const, nameOf: ({ name }: Item) => name };
-  const following = { ...names, read, onFailure: () => isPatient };
+  const following = { ...names, read, note: (text: string) => void notes.push(text) };
   return Array.fromAsync(followRecords(source, following, new AbortController().signal));
 }
 
@@ -47,10 +48,12 @@ it("an empty first look is told", async () => {
   expect((await follow([[], []])).map(changes)).toEqual([{ added: [], changed: [], removed: [], isFirst: true }]);
 });
 
-it("a look that fails changes nothing, unless it is the first one, or no reader waits", async () => {
-  expect(await follow([[A], new Error("away"), [A, B]])).toHaveLength(2);
-  await expect(follow([new Error("away"), [A]])).rejects.toThrow("away");
-  await expect(follow([[A], new Error("away")], false)).rejects.toThrow("away");
+it("an agent that is away is told once and changes nothing, unless it is at the first look", async () => {
+  const [away, notes] = [new AgentError("away"), [] as string[]];
+  expect(await follow([[A], away, away, [A, B], away], notes)).toHaveLength(2);
+  expect(notes).toEqual(["away", "away"]);
+  await expect(follow([away, [A]])).rejects.toThrow("away");
+  await expect(follow([[A], new Error("a fault")])).rejects.toThrow("a fault");
 });
 
 it("an agent is asked again and again, until the command ends", async () => {
