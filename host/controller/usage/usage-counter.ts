@@ -9,6 +9,7 @@ import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
+import { rangeOfPrefix, rangesOverlap } from "../../net/range.ts";
 import { segmentsOf } from "../../resources/check-pools.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
@@ -35,11 +36,17 @@ interface CountedPool extends Counted {
   readonly tally: PoolTally;
 }
 
+interface Surroundings extends Omit<Counted, "spec"> {
+  /** Reservations that are there since the last time, or not any more. */
+  readonly changed: readonly ReservedIp[];
+}
+
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());
   readonly #pools = new Map<string, CountedPool>();
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
+  #reserved: readonly ReservedIp[] = [];
   #index = new SpacesIndex<CountedPool>([]);
   /** Names of changed pools; the caller clears the set. */
   readonly changed = new Set<string>();
@@ -47,10 +54,12 @@ export class UsageCounter {
   /** Takes the current pools and all allocations. Recounts pools whose shape has changed. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
+    const changed = [...new Set(this.#reserved).symmetricDifference(new Set(reserved))];
+    this.#reserved = reserved;
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
     const fresh = segmentsOf(pools).flatMap((network) => {
       const others = unionOfRouters(network);
-      return network.flatMap((pool) => this.#update(pool, reserved, others));
+      return network.flatMap((pool) => this.#update(pool, { reserved, others, changed }));
     });
     this.#index = indexOf([...this.#pools.values()]);
     if (fresh.length === 0) return;
@@ -86,10 +95,10 @@ export class UsageCounter {
   }
 
   /** Returns a new count if the pool has none of its current shape. */
-  #update({ name, spec }: IpPool, reserved: readonly ReservedIp[], others: readonly Ip[]): CountedPool[] {
-    const by = { spec, reserved, others };
+  #update({ name, spec }: IpPool, { changed, ...around }: Surroundings): CountedPool[] {
+    const by = { spec, ...around };
     const counted = this.#pools.get(name);
-    if (counted !== undefined && isSameShape(counted, by)) {
+    if (counted !== undefined && isSameShape(counted, by, changed)) {
       this.#pools.set(name, { ...counted, ...by });
       return [];
     }
@@ -123,9 +132,12 @@ export class UsageCounter {
   }
 }
 
-function isSameShape(a: Counted, b: Counted): boolean {
+/** `changed`: the reservations that one of them does not have. */
+function isSameShape(a: Counted, b: Counted, changed: readonly ReservedIp[]): boolean {
   if (a.spec.addressSpace !== b.spec.addressSpace) return false;
-  if (a.spec === b.spec && isSameList(a.reserved, b.reserved) && isSameList(a.others, b.others, equalIp)) return true;
+  const whole = rangeOfPrefix(b.spec.subnet);
+  const isNear = ({ spec }: ReservedIp): boolean => spec.ranges.some((range) => rangesOverlap(range, whole));
+  if (a.spec === b.spec && !changed.some(isNear) && isSameList(a.others, b.others, equalIp)) return true;
   return equalShape(shapeOf(a), shapeOf(b));
 }
 

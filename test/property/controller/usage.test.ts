@@ -8,6 +8,7 @@ import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
 import { formatRangesHash, type PoolUsage } from "../../../host/resources/ip-pool-usage.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
+import { costRatio } from "../../world/cpu-time.ts";
 import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { openCore } from "../../world/subjects.ts";
@@ -134,6 +135,24 @@ it(`running counts are those of a recount, seed ${SEED}`, () => {
       }
     }
   }
+});
+
+it("one more reservation costs little more than none, however many pools and reservations there are", () => {
+  const named = (prefix: string, count: number, spec: (at: string) => object) =>
+    Array.from({ length: count }, (_, at) => {
+      const name = `${prefix}${at}`;
+      return { apiVersion, metadata: { name }, spec: spec(`10.${at >> 8}.${at & 255}`) };
+    });
+  const pools = named("p", 2_000, (net) => ({ subnet: `${net}.0/24` }));
+  const decoded = pools.map((each) => decodeIpPool({ ...each, kind: "IPPool" }, "test"));
+  const reserved = named("r", 500, (net) => ({ ips: [`${net}.7`] })).map((each) =>
+    decodeReservedIp({ ...each, kind: "ReservedIP" }, "test"),
+  );
+  const counter = new UsageCounter();
+  const follow = (more: readonly ReservedIp[]) => () => counter.follow(decoded, [...reserved, ...more], []);
+  follow([])();
+  const chance = new Seeded(SEED);
+  expect(costRatio(follow([]), () => follow([reservation(chance)])())).toBeLessThan(4);
 });
 
 it("a pool that is too large for a bitmap has the number of free addresses in each block of 4,096", () => {
