@@ -5,7 +5,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../host/cni/error.ts";
-import { decodePodAnnotations, refuseUnknown } from "../../host/config/annotations.ts";
+import { decodePodAnnotations, isEnabled, refuseUnknown } from "../../host/config/annotations.ts";
 import { ConfigError } from "../../host/config/config-error.ts";
 import type { CachedAllocation } from "../../host/controller/cached-allocation.ts";
 import { firstNicOf, hasEveryRecord, settingsOf } from "../../host/controller/caches.ts";
@@ -40,6 +40,9 @@ const BALANCERS_REST_MS = 250;
 const REFUSED_RETRY_MS = 5_000;
 
 const CONDITION = "ipam.vendor.io/AddressAssigned";
+
+/** Reason of a refusal where the settings disable the family. */
+const DISABLED = "FamilyDisabled";
 
 type Refusal = Pick<Extract<AddressPlan, { kind: "refused" }>, "reason" | "message">;
 
@@ -127,11 +130,13 @@ interface Assigned {
   /** Those of its status that stay, and are announced, until it is told others. */
   readonly stays: readonly string[];
   readonly refusal: Refusal | undefined;
+  /** Why it has no address of its other family, a sentence; "" if it has, or wants none. */
+  readonly lack: string;
   /** Time after which it is to be looked at again, whatever has changed: milliseconds. */
   readonly dueMs: number | undefined;
 }
 
-const UNASSIGNED = { ips: undefined, refusal: undefined, dueMs: undefined };
+const UNASSIGNED = { ips: undefined, refusal: undefined, lack: "", dueMs: undefined };
 
 async function assign(
   deps: ServeDeps,
@@ -140,26 +145,28 @@ async function assign(
 ): Promise<Pick<Assigned, keyof typeof UNASSIGNED>> {
   const plans = planService(deps, service, world);
   const refusal = plans.find((plan) => plan.kind === "refused");
-  const isRefused = refusal !== undefined && (service.needsAll || plans[0]?.kind === "refused");
+  const main = plans.find((plan) => plan.kind !== "refused" || plan.reason !== DISABLED) ?? refusal;
+  const isRefused = refusal !== undefined && (service.needsAll || main?.kind === "refused");
   const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
   for (const plan of wanted)
     if (!(await (plan.kind === "claim" ? claim(deps, service, plan) : confirm(deps, service, plan.ip))))
       return { ...UNASSIGNED, dueMs: BALANCERS_REST_MS };
   const dueMs = refusal && REFUSED_RETRY_MS;
   const ips = isRefused ? keptBy(service, world) : wanted.map(({ ip }) => ip);
-  return { ips: ips.map(formatIp), refusal: isRefused ? refusal : undefined, dueMs };
+  const told = isRefused ? { refusal, lack: "" } : { refusal: undefined, lack: refusal?.message ?? "" };
+  return { ips: ips.map(formatIp), ...told, dueMs };
 }
 
 /** Returns when to look at it again: milliseconds; undefined if it has all that it wants. */
 async function tell(
   deps: ServeDeps,
-  { service, ips, stays, refusal, dueMs }: Assigned,
+  { service, ips, stays, refusal, lack, dueMs }: Assigned,
   kept: Exclude<Kept, "outdated">,
 ) {
   if (ips === undefined) return dueMs;
   const isHeld = kept !== "kept" && ips.some((text) => !service.ingress.includes(text));
   const held = isHeld && { reason: "NotAnnounced", message: kept.refusal };
-  const isWritten = await report(deps, service, held ? stays : ips, held || refusal);
+  const isWritten = await report(deps, service, held ? stays : ips, held || refusal || lack);
   return isWritten && !held ? dueMs : REFUSED_RETRY_MS;
 }
 
@@ -218,13 +225,22 @@ function planService(deps: ServeDeps, service: BalancedService, world: AddressWo
     return [{ kind: "refused", reason: "InvalidAnnotation", message }];
   }
   let first: Ip | undefined;
+  const settings = settingsOf(deps.caches);
+  // An address that it has stays its own.
+  const has = (family: Family): boolean => service.ingress.some((text) => parseIp(text)?.family === family);
   return service.families.map((family) => {
-    const found = poolsFor(deps, service, family);
+    const found = isEnabled(family, settings) || has(family) ? poolsFor(deps, service, family) : disabled(family);
     const plan: AddressPlan =
       "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, { ...world, first });
     if (plan.kind !== "refused") first ??= plan.ip;
     return plan;
   });
+}
+
+function disabled(family: Family): Refusal {
+  const words = `IPv${family} is disabled, as enableIPv${family} is false in vendor-conf`;
+  const other = family === 4 ? 6 : 4;
+  return { reason: DISABLED, message: `${words}; enable it, or name IPv${other} alone in spec.ipFamilies` };
 }
 
 /** As for a pod of the namespace with that annotation alone. */
@@ -312,17 +328,25 @@ async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promi
   return isGiven;
 }
 
-/** Writes the status if it says something else. Returns false if the Service has changed since. */
-async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], refusal: Refusal | undefined) {
+/**
+ * Writes the status if it says something else. Returns false if the Service has changed since. `why`: it is refused, or
+ * the text about what it lacks.
+ */
+async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], why: Refusal | string) {
+  const [refusal, lack] = typeof why === "string" ? [undefined, why] : [why, ""];
   const { namespace, name, uid, resourceVersion, conditions, ingress } = service;
   const unprobed = deps.questions.unprobed(ips).map((text) => `; ${text} was not probed`);
-  const { reason, message } = refusal ?? { reason: "Assigned", message: `${ips.join(", ")}${unprobed.join("")}` };
+  const notes = [...unprobed, ...(lack === "" ? [] : [`; ${lack}`])].join("");
+  const { reason, message } = refusal ?? { reason: "Assigned", message: `${ips.join(", ")}${notes}` };
   const status = refusal === undefined ? "True" : "False";
   const before = conditions.find(({ type }) => type === CONDITION);
   const isTold = ingress.join() === ips.join();
   // The condition tells about unprobed addresses when it is first written.
   const isSame =
-    before?.status === status && (refusal ? before.reason === reason && before.message === message : isTold);
+    before?.status === status &&
+    (refusal
+      ? before.reason === reason && before.message === message
+      : isTold && String(before.message).endsWith(lack));
   if (isSame && isTold) return true;
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : deps.clock.now().toISOString();
   const own = { type: CONDITION, status, reason, message, lastTransitionTime };

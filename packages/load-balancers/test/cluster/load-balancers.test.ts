@@ -18,6 +18,7 @@ beforeAll(async () => {
   await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
   await world.pool("elsewhere", { subnet: "10.6.0.0/24", addressSpace: "x" });
   await world.pool("small", { subnet: "10.7.0.0/24", ips: ["10.7.0.1-10.7.0.2"] });
+  await world.pool("six", { subnet: "fd06::/64", default: true });
   await world.pool("bank", { subnet: "10.8.0.0/24", namespaceName: ["bank"] });
   await Promise.all(["a", "b"].map((name) => world.startController(name)));
 }, 120_000);
@@ -114,6 +115,20 @@ it("pools, fixed addresses and keys are followed, and refusals say why", { timeo
   // A waiting Service gets an address that another one gives up.
   await client.delete(`${SERVICES}/second`);
   await expect.poll(() => addressesOf("third"), PATIENCE).toBe("10.7.0.1");
+});
+
+it("a family that the settings disable gives no address, and the condition says so", async () => {
+  const of = (ipFamilyPolicy: string, ...ipFamilies: string[]) => ({ more: { ipFamilyPolicy, ipFamilies } });
+  await make("prefers", of("PreferDualStack", "IPv6", "IPv4"));
+  await make("requires", of("RequireDualStack", "IPv4", "IPv6"));
+  await make("single", of("SingleStack", "IPv6"));
+  const disabled =
+    "IPv6 is disabled, as enableIPv6 is false in vendor-conf; enable it, or name IPv4 alone in spec.ipFamilies";
+  await expect.poll(() => condition("prefers"), PATIENCE).toMatch(/^True Assigned 10\.6\.0\.\d+; /);
+  expect(await condition("prefers")).toMatch(`; ${disabled}`);
+  for (const name of ["requires", "single"])
+    await expect.poll(() => condition(name), PATIENCE).toBe(`False FamilyDisabled ${disabled}`);
+  expect((await records()).filter((line) => line.startsWith("fd06"))).toEqual([]);
 });
 
 it("the controller writes no other Service, and nothing else of its own", async () => {
