@@ -104,6 +104,8 @@ describe("the identity of a request", () => {
     const refused = await createPod({ annotations: only("nowhere") });
     const { message } = await refusalOf(refused);
     expect(message).toContain('pool "nowhere" does not exist');
+    const misspelt = await createPod({ annotations: { ipool: '{"ipv4":["p-other"]}' } });
+    await refusalOf(misspelt);
     const eventsOf =
       ({ uid }: LabPod) =>
       async () => {
@@ -113,6 +115,8 @@ describe("the identity of a request", () => {
           .map(({ type, reason, note }: Record<string, string>) => `${type} ${reason} ${note}`);
       };
     await expect.poll(eventsOf(refused), SOON).toEqual([`Warning NoPoolMatches ${message}`]);
+    const unknown = 'Annotation "ipam.vendor.io/ipool": found an unknown annotation, want "ipam.vendor.io/ippool"';
+    await expect.poll(eventsOf(misspelt), SOON).toEqual([`Warning InvalidAnnotation ${unknown}`]);
     await expect
       .poll(eventsOf(moved), SOON)
       .toEqual([

@@ -21,8 +21,7 @@ import { subnetStatus } from "../../resources/status.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
 import type { Collector } from "../gc/collector.ts";
 import type { LostAddresses } from "../gc/lost-addresses.ts";
-import type { ClusterAddresses, ClusterIpam, PoolChanges, SharedRecords } from "../ipam/cluster-ipam.ts";
-import type { PodIdentity } from "../ipam/pod-identity.ts";
+import type { ClusterAddresses, ClusterIpam, PoolChanges, ReportedPod, SharedRecords } from "../ipam/cluster-ipam.ts";
 import type { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { POOL_READ_MS, SUBNET_READ_MS } from "../request/add-deadline.ts";
 import { toCniError } from "../server/answer.ts";
@@ -113,17 +112,18 @@ export class KubernetesIpam implements ClusterIpam {
   }
 
   /** The Event has the error that the runtime received. */
-  reportRefusal(pod: PodIdentity, error: unknown): void {
+  reportRefusal(pod: ReportedPod, error: unknown): void {
     const { code, message } = toCniError(error);
+    if (code === ErrorCode.PodUnknown) return;
     const reason = Object.entries(ErrorCode).find(([, known]) => known === code)?.[0] ?? "Refused";
     this.#report(pod, reason, message);
   }
 
-  reportIgnored(pod: PodIdentity, note: string): void {
+  reportIgnored(pod: ReportedPod, note: string): void {
     this.#report(pod, "AnnotationIgnored", note);
   }
 
-  #report({ namespace, name, owner: uid }: PodIdentity, reason: string, note: string): void {
+  #report({ namespace, name, owner: uid }: ReportedPod, reason: string, note: string): void {
     const regarding = { kind: "Pod", apiVersion: "v1", namespace, name, uid };
     this.#deps.events.emit({ regarding, reason, note, type: "Warning", action: "Allocate" });
   }

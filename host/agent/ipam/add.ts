@@ -3,7 +3,7 @@
  * generated pool is still growing.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
-import { type AttachRequest, requestedIps } from "../../cni/request.ts";
+import { type AttachRequest, decodePodArgs, requestedIps } from "../../cni/request.ts";
 import type { AnnotatedRoute } from "../../config/annotations.ts";
 import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
@@ -23,7 +23,7 @@ import type { Addition } from "../request/plugin.ts";
 import type { Claimed } from "./allocate.ts";
 import type { AttachingNics } from "./attaching-nics.ts";
 import { claimVerified } from "./claim-verified.ts";
-import type { ClusterIpam } from "./cluster-ipam.ts";
+import type { ClusterIpam, ReportedPod } from "./cluster-ipam.ts";
 import { type Prepared, prepareDemand, type WantingNic } from "./demand.ts";
 import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import type { Identifier } from "./pod-identity.ts";
@@ -62,21 +62,24 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const { ifName, containerId, netns, netnsCookie } = request;
   const { identifier, cluster, clock } = deps;
   const deadline = { clock, signal };
-  const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
-  const identity = await identifier.identify(request, signal);
-  if (cluster !== undefined && identity.foreignAnnotations !== undefined) {
-    const isFirst = ifName === deps.inventory.snapshot.firstNic;
-    const text = describeForeign(identity.foreignAnnotations, isFirst);
-    if (text !== undefined) cluster.reportIgnored(identity, text);
-  }
-  deps.fences?.attaching(request);
-  const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
+  const { namespace = "", name = "", uid: owner = "" } = decodePodArgs(request.args);
+  let pod: ReportedPod = { namespace, name, owner };
   try {
+    const { vendorConf, firstNic } = deps.inventory.snapshot;
+    const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", vendorConf);
+    const identity = await identifier.identify(request, signal);
+    pod = identity;
+    if (cluster !== undefined && identity.foreignAnnotations !== undefined) {
+      const text = describeForeign(identity.foreignAnnotations, ifName === firstNic);
+      if (text !== undefined) cluster.reportIgnored(identity, text);
+    }
+    deps.fences?.attaching(request);
+    const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
     const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };
     return await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
   } catch (error) {
-    if (!signal.aborted) cluster?.reportRefusal(identity, error);
+    if (!signal.aborted) cluster?.reportRefusal(pod, error);
     throw error;
   }
 }

@@ -64,16 +64,19 @@ interface Prefetched {
   discard(owner: string, ifName: string): Promise<void>;
 }
 
+/** As the API server knows it, else as the runtime names it. */
+export type ReportedPod = Pick<PodIdentity, "namespace" | "name" | "owner">;
+
 export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   readonly prefetched: Prefetched;
   /** Whether another pod has the address as well, as while a machine migrates. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
   /** Reads the pool as it is now; undefined if there is none. Rejects when there is no answer. Absent on a view. */
   readPool?(name: string, signal: AbortSignal): Promise<IpPool | undefined>;
-  /** Reports the refused ADD of a known pod. */
-  reportRefusal(pod: PodIdentity, error: unknown): void;
+  /** Reports a refused ADD, unless the pod is unknown. */
+  reportRefusal(pod: ReportedPod, error: unknown): void;
   /** Reports annotations that Berth ignores of a known pod that it serves. */
-  reportIgnored(pod: PodIdentity, text: string): void;
+  reportIgnored(pod: ReportedPod, text: string): void;
   /** Returns whether the row's pod is gone or finished, so that no NIC of it has the address (late-del). */
   isGone(row: Allocation): Promise<boolean>;
   /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
