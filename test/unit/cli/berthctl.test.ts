@@ -1,7 +1,7 @@
 /** Whole command lines against an agent that gives fixed answers: their output and exit codes. */
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { answeringAgent, HEALTH, LINE, POOL, pageOf } from "../../lab/answering-agent.ts";
 import { runBerthctl } from "../../lab/berthctl.ts";
 
@@ -42,6 +42,13 @@ describe("help and usage", () => {
 
   it("no agent: where a cluster is asked", async () => {
     const error = containing("connect ENOENT /nowhere/s; for a cluster: kubectl berth, or --kubeconfig FILE");
+    expect(await runBerthctl("--socket", "/nowhere/s", "pools")).toMatchObject({ code: 3, error });
+  });
+
+  it("no agent in a pod, in which kubectl berth asks it: where the reason is", async () => {
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.96.0.1");
+    const error = "berthctl: No agent answers on /nowhere/s: connect ENOENT /nowhere/s; see the log of its pod\n";
     expect(await runBerthctl("--socket", "/nowhere/s", "pools")).toMatchObject({ code: 3, error });
   });
 
