@@ -67,7 +67,8 @@ function describeAddress({ address, places, allocations, conditions = [] }: Addr
     return `${address}: ${state} pool ${pool} (${subnet}${space})${why === undefined ? "" : `: ${why}`}`;
   });
   if (records.length + pools.length > 0) return [...records, ...pools, ...conditions];
-  const where = name === address ? "" : "of this address space ";
+  const [, space] = name.split("/");
+  const where = space === undefined ? "" : `of address space "${space}" `;
   return [`${name}: no pool ${where}has it in its subnet, and it has no record`];
 }
 

@@ -288,7 +288,7 @@ describe("ip and pod", () => {
       "",
     ]);
     expect(await jsonOf("ip", "10.0.0.1")).toMatchObject({ places: [place] });
-    expect((await run("ip", "10.0.0.1/24")).out).toMatch(/^10.0.0.1\/24: no pool of this address space has it/);
+    expect((await run("ip", "10.0.0.1/24")).out).toMatch(/^10.0.0.1\/24: no pool of address space "24" has it/);
   });
 
   it.each([
