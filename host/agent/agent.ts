@@ -89,10 +89,6 @@ function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1_000_000n);
 }
 
-function readBootId(): string {
-  return readText("/proc/sys/kernel/random/boot_id").trim();
-}
-
 /**
  * Resolves when the socket answers. Rejects, with everything undone, when a part cannot start. `stop` waits for
  * requests in progress; records stay.
@@ -117,7 +113,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { log } = options;
   const faultCounter = createFaultCounter();
   const faults = openFaults(options.faultPlan, faultCounter);
-  const bootId = readBootId();
+  const bootId = readText("/proc/sys/kernel/random/boot_id").trim();
   const node = options.nodeName ?? hostname();
   const { socketPath, stateDirectory, lockWaitMs } = options;
   const onWaiting = (holder: string): void =>

@@ -7,14 +7,10 @@ import { decode, formatMismatches, orAbsent, orDefault, parsedText, wholeNumber 
 import { formatIp, parseIp } from "../net/ip.ts";
 import { formatPrefix, parsePrefix } from "../net/prefix.ts";
 import { CniError, ErrorCode } from "./error.ts";
-import type { CniResult, ResultInterface, ResultRoute } from "./result.ts";
+import type { CniResult, ResultRoute } from "./result.ts";
 import type { CniVersion } from "./version.ts";
 
 type JsonObject = Record<string, unknown>;
-
-function formatInterface({ pciId, ...rest }: ResultInterface): JsonObject {
-  return { ...rest, pciID: pciId };
-}
 
 function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
   return { dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest };
@@ -34,7 +30,7 @@ export function formatResult({ interfaces, ips, routes, dns }: CniResult, versio
   }));
   return {
     cniVersion: version,
-    interfaces: interfaces.length > 0 ? interfaces.map(formatInterface) : undefined,
+    interfaces: interfaces.length > 0 ? interfaces.map(({ pciId, ...rest }) => ({ ...rest, pciID: pciId })) : undefined,
     ips: entries.length > 0 ? entries : undefined,
     routes: routes.length > 0 ? routes.map(formatRoute) : undefined,
     dns,

@@ -58,9 +58,6 @@ export const COORDINATOR_FLAGS = Object.entries(coordinatorKeys.shape)
     description: (schema.unwrap().meta()?.description ?? "").replaceAll("`", '"'),
   }));
 
-/** Lists that may be written with commas. */
-const isList = (key: string): boolean => key.endsWith("CIDR");
-
 /** Returns a JSON value; text that is not JSON stays text, in a list split at its commas. */
 function decodeValue(key: string, text: string): unknown {
   if (/^(?:true|false|-?\d+|\[.*\]|\{.*\})$/s.test(text)) {
@@ -68,7 +65,8 @@ function decodeValue(key: string, text: string): unknown {
       return JSON.parse(text);
     } catch {}
   }
-  return isList(key) ? text.split(",").filter((part) => part !== "") : text;
+  // Lists may be written with commas.
+  return key.endsWith("CIDR") ? text.split(",").filter((part) => part !== "") : text;
 }
 
 /** Runs a decoder; its error names the flag of the field that it refuses. */

@@ -45,7 +45,7 @@ class YamlDocument {
     let node = contents[this.#index];
     let line = this.line;
     for (const [, index, quoted, plain = ""] of path.matchAll(/\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+)/g)) {
-      const key = quoted === undefined ? plain : unquote(quoted);
+      const key = quoted === undefined ? plain : tryOr(() => String(JSON.parse(quoted)), quoted);
       const inner = index === undefined ? findPair(node, key) : findItem(node, Number(index));
       if (inner === undefined) return line;
       line = lineAt(lines, inner.place);
@@ -90,10 +90,6 @@ function findPair(node: unknown, key: string): Inner | undefined {
 function findItem(node: unknown, index: number): Inner | undefined {
   const item = isSeq(node) ? node.items[index] : undefined;
   return item === undefined ? undefined : { place: item, value: item };
-}
-
-function unquote(text: string): string {
-  return tryOr(() => String(JSON.parse(text)), text);
 }
 
 function lineAt(lines: LineCounter, node: unknown): number {

@@ -11,7 +11,6 @@
 import { randomBytes } from "node:crypto";
 import { ARP_REPLY, encodeArpProbe } from "../kernel/packet/arp.ts";
 import { encodeNdpProbe } from "../kernel/packet/ndp.ts";
-import type { NeighbourPacket } from "../kernel/packet/segment.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import { type Conflict, type ConflictTiming, classifyPacket, conflictSchedule, type ProbeLink } from "./probe.ts";
@@ -65,10 +64,6 @@ interface Found {
   readonly isAnswer: boolean;
 }
 
-function isReply(packet: NeighbourPacket): boolean {
-  return "kind" in packet ? packet.kind === "advertisement" : packet.operation === ARP_REPLY;
-}
-
 /**
  * One schedule: asks doubted machines directly for their addresses, and all machines for the others. Answers of silent
  * machines count as none.
@@ -95,7 +90,7 @@ async function probeAll(question: ConflictProbe, doubted: Machines, silent: Mach
       const found = classifyPacket(packet, context);
       if (found?.kind !== "conflict") return undefined;
       const { conflict } = found;
-      const isAnswer = isReply(packet);
+      const isAnswer = "kind" in packet ? packet.kind === "advertisement" : packet.operation === ARP_REPLY;
       return isAnswer && silent.get(formatIp(conflict.ip)) === conflict.mac ? undefined : { conflict, isAnswer };
     },
     onTimeout: () => undefined,

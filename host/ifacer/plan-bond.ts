@@ -26,9 +26,6 @@ interface BondSpec {
   readonly takeOver: boolean;
 }
 
-const membersOf = ({ links }: NamespaceState, bond: string): LinkState[] =>
-  links.filter(({ master }) => master === bond);
-
 /** Returns whether `upper` is a device on top of `lower`. The parent of a veth is its peer. */
 function isOn(upper: LinkState, lower: LinkState): boolean {
   return upper.parent === lower.index && !upper.parentElsewhere && upper.kind !== "veth";
@@ -83,7 +80,7 @@ function requireFree(host: NamespaceState, link: LinkState, { name: bond, takeOv
   if (standsOn(host, link, bond)) {
     refuse(`Interface "${name}" is itself on top of the bond "${bond}"; name an interface below it`);
   }
-  const [member] = membersOf(host, name);
+  const [member] = host.links.filter(({ master }) => master === name);
   if (member !== undefined) {
     const text = `Interface "${name}" has the member "${member.name}", which the bond "${bond}" would cut off`;
     refuse(`${text}; name its members instead, or remove them from it first`);

@@ -35,11 +35,9 @@ export function ipConfigOf({ addresses, routes }: NamespaceState, { name }: Link
   };
 }
 
-const isDefault = ({ destination }: RouteState): boolean => destination.length === 0;
-
 /** Throws CniError 106 for a member with addresses or routes: a member of a bond has none of its own. */
 export function refuseIpConfig({ addresses, routes }: IpConfig, member: string, bond: string): void {
-  const route = routes.find(isDefault) ?? routes[0];
+  const route = routes.find(({ destination }) => destination.length === 0) ?? routes[0];
   const carried = [
     ...addresses.slice(0, 1).map((address) => `address ${formatAddress(address)}`),
     ...(route === undefined ? [] : [`route ${formatRoute(route)}`]),

@@ -271,7 +271,8 @@ export class PoolCache {
     const all = this.#poolsBeside(pool.spec);
     const found = new Set(all.filter(({ name }) => name === pool.name));
     for (const each of found)
-      for (const other of all) if (!found.has(other) && haveOverlap(each, other)) found.add(other);
+      for (const other of all)
+        if (!found.has(other) && haveShared(spansOf(each.spec.ranges), spansOf(other.spec.ranges))) found.add(other);
     return all.filter((each) => found.has(each));
   }
 
@@ -409,8 +410,4 @@ function addressKey(space: string, { family, value }: Ip): string {
 function areRelated({ spec }: IpPool, other: IpPool | undefined): boolean {
   if (other === undefined || spec.addressSpace !== other.spec.addressSpace) return false;
   return prefixesOverlap(spec.subnet, other.spec.subnet);
-}
-
-function haveOverlap(a: IpPool, b: IpPool): boolean {
-  return haveShared(spansOf(a.spec.ranges), spansOf(b.spec.ranges));
 }

@@ -348,7 +348,8 @@ export class Reflector<T> {
       return MISSING_KIND_RETRY_MS * (0.5 + random() / 2);
     }
     const waitMs = pauseMs(this.#failures++, random());
-    if (isOutdated(error)) {
+    // The server no longer has the version to watch from, or never had it.
+    if (error instanceof MissedChange || (error instanceof ApiError && error.status === 410)) {
       this.#version = undefined;
       // Expected once: the server keeps events for minutes.
       return this.#failures === 1 ? 0 : waitMs;
@@ -364,11 +365,6 @@ export class Reflector<T> {
 /** Versions grow, unless etcd was restored from a backup. */
 function isEarlier(version: string, seen: string): boolean {
   return isVersion(version) && isVersion(seen) && BigInt(version) < BigInt(seen);
-}
-
-/** Returns whether the server no longer has the version to watch from, or never had it. */
-function isOutdated(error: unknown): boolean {
-  return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }
 
 /** A change that the watch, of another history, does not report, but a list shows. */

@@ -1,8 +1,4 @@
 /** Suggests the known word for a misspelled one. */
-/** Returns the number of edits (insert, delete, replace, swap) that count as a misspelling of so long a word. */
-function toleranceOf(word: string): number {
-  return word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3;
-}
 
 /** Returns the restricted Damerau-Levenshtein distance. */
 function distance(a: string, b: string): number {
@@ -24,7 +20,8 @@ function distance(a: string, b: string): number {
 
 /** Returns the closest of `known`, ignoring case, the first one of equals; undefined if none is close enough. */
 export function findClosest(word: string, known: readonly string[]): string | undefined {
-  const tolerance = toleranceOf(word);
+  // So many edits (insert, delete, replace, swap) are a misspelling of so long a word.
+  const tolerance = word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3;
   let best: { word: string; edits: number } | undefined;
   for (const candidate of known) {
     if (Math.abs(candidate.length - word.length) > tolerance) continue;

@@ -3,11 +3,9 @@
 /** Control and format characters, line separators and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
-const codeOf = (character: string): number => character.codePointAt(0) ?? 0;
-
 /** Returns the text on one line, unprintable characters as `\u{1b}`: users' names must not control a terminal. */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character).toString(16)}}`);
+  return text.replace(UNPRINTABLE, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 /** The same for a text of several lines. */

@@ -75,10 +75,6 @@ export function parseIp(text: string): Ip | undefined {
   return value === undefined ? undefined : { family, value };
 }
 
-function groupsOf(value: bigint): number[] {
-  return Array.from({ length: 8 }, (_, index) => Number((value >> BigInt(112 - 16 * index)) & 0xffffn));
-}
-
 /** Returns the longest run of two or more zero groups, the first one of equal length (RFC 5952 §4.2). */
 function findZeroRun(groups: readonly number[]): { start: number; length: number } | undefined {
   let best: { start: number; length: number } | undefined;
@@ -97,7 +93,7 @@ export function formatIp(ip: Ip): string {
     const value = Number(ip.value);
     return `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
   }
-  const groups = groupsOf(ip.value);
+  const groups = Array.from({ length: 8 }, (_, index) => Number((ip.value >> BigInt(112 - 16 * index)) & 0xffffn));
   const hex = groups.map((group) => group.toString(16));
   const run = findZeroRun(groups);
   if (run === undefined) return hex.join(":");

@@ -11,7 +11,6 @@ import type { Owned, Plan, Wanted } from "./plan.ts";
 import {
   type AddressState,
   type LinkSettings,
-  type LinkState,
   type NamespaceState,
   type NeighbourState,
   type Observed,
@@ -165,14 +164,10 @@ function operationsOf<T>(
 /** Settings of a new link. */
 const NEW_LINK: Required<Omit<LinkSettings, "mac" | "master">> = { up: false, alias: "", group: 0, mtu: 1_500 };
 
-function settingsOf(link: LinkState | undefined, mac: LinkSettings["mac"]): LinkSettings {
-  return link === undefined ? { ...NEW_LINK, mac } : link;
-}
-
 function linkOperations(place: Place, wanted: Wanted, observed: NamespaceState, veth: Veth | undefined): Operation[] {
   return [...wanted.links].flatMap(([name, settings]): Operation[] => {
     const link = observed.links.find((other) => other.name === name);
-    const now = settingsOf(link, veth?.[place].mac);
+    const now = link === undefined ? { ...NEW_LINK, mac: veth?.[place].mac } : link;
     const keys = (["mac", "alias", "group", "mtu", "up"] as const).filter(
       (key) => settings[key] !== undefined && settings[key] !== now[key],
     );

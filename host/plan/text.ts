@@ -56,10 +56,6 @@ function formatNextHop(hop: NextHopState): string {
   return words("nexthop", formatHop(hop), `weight ${hop.weight}`, (hop.flags & ONLINK) !== 0 && "onlink");
 }
 
-function formatDestination(destination: Prefix): string {
-  return destination.length === 0 ? "default" : formatPrefix(destination);
-}
-
 export function formatRoute(route: RouteState): string {
   const { destination, table, metric, preferredSource, nextHops } = route;
   const { family } = destination.ip;
@@ -67,7 +63,7 @@ export function formatRoute(route: RouteState): string {
   const scope = SCOPES.get(route.scope) ?? `${route.scope}`;
   return words(
     type !== "" && type,
-    formatDestination(destination),
+    destination.length === 0 ? "default" : formatPrefix(destination),
     formatHop(route) || undefined,
     route.source && `from ${formatPrefix(route.source)}`,
     route.tos !== 0 && `tos ${route.tos}`,

@@ -18,7 +18,6 @@ import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
-import type { PodIdentity } from "../ipam/pod-identity.ts";
 import type { Addition } from "../request/plugin.ts";
 import {
   type AttachContext,
@@ -122,11 +121,6 @@ async function detectBeforeChanges(
   return macChanges;
 }
 
-/** Returns whether the NIC is the pod's first, and no plugin of its network needs it in its DEL. */
-function findsNicDispensable({ deps, conf }: AttachContext, request: AttachRequest, pod: PodIdentity): boolean {
-  return request.ifName === conf.podDefaultCniNic && isNicDispensable(findPlugins(deps, request, pod));
-}
-
 /**
  * From now on routers of the segment give the NIC nothing, and it loses what they gave. No undo gives that back: it
  * would have no lifetime then. Returns the rest, which an undo takes back.
@@ -179,7 +173,9 @@ export async function attach(context: AttachContext, request: AttachRequest, sig
   announceAddresses(context, request, input);
   const { ifName } = request;
   const { origins: networks } = context.networks;
-  const isDispensable = findsNicDispensable(context, request, facts.pod);
+  // It is the pod's first, and no plugin of its network needs it in its DEL.
+  const isDispensable =
+    request.ifName === context.conf.podDefaultCniNic && isNicDispensable(findPlugins(context.deps, request, facts.pod));
   context.remember({ ...done.identity, ifName, ...mode, networks, warnings, isNicDispensable: isDispensable });
   setImmediate(() => {
     if (log.isLevelEnabled("debug")) log.debug({ ...about, operations: operations.map(formatOperation) }, "Applied");

@@ -150,7 +150,8 @@ export async function findPoolLink(deps: PoolLinkDeps, wanted: Place): Promise<P
   }
   const tried = new Set<string>();
   for (const { netns = "", ifName } of near) {
-    const name = findName(deps, netns, ifName);
+    // "" also for a pod that is being deleted and has lost its namespace.
+    const name = insteadOf(isNetnsError, "", () => deps.findParentName(netns, ifName));
     if (name === "" || tried.has(name)) continue;
     tried.add(name);
     const link = deps.findNodeLink(name);
@@ -164,9 +165,4 @@ function isOnSegment(row: Place, wanted: Place): boolean {
   if (row.pool === wanted.pool) return true;
   const [one, other] = [row, wanted].map(({ ip, prefixLength: length }) => firstIp({ ip, length }).value);
   return row.prefixLength === wanted.prefixLength && one === other;
-}
-
-/** Returns "" also for a pod that is being deleted and has lost its namespace. */
-function findName({ findParentName }: PoolLinkDeps, netns: string, ifName: string): string {
-  return insteadOf(isNetnsError, "", () => findParentName(netns, ifName));
 }

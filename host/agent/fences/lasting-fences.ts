@@ -67,7 +67,7 @@ export class LastingFences {
     const { netns, netnsCookie } = row;
     if (netns === undefined || netnsCookie === undefined) return;
     const nowMs = this.#deps.nowMs();
-    const key = keyOf(row);
+    const key = `${formatIp(row.ip)}/${row.space} ${row.netnsCookie}`;
     this.#remembered.set(key, { row: { ...row, netns, netnsCookie }, sinceMs: nowMs, nextMs: nowMs + afterMs });
     this.#worker.wake();
   }
@@ -116,8 +116,4 @@ export class LastingFences {
 
 function isOf({ row }: Remembered, { containerId, ifName }: Attachment): boolean {
   return row.containerId === containerId && row.ifName === ifName;
-}
-
-function keyOf({ space, ip, netnsCookie }: Allocation): string {
-  return `${formatIp(ip)}/${space} ${netnsCookie}`;
 }

@@ -93,7 +93,8 @@ export class MissingNics {
       missed.set(key, sinceMs);
       const isSure = nowMs() - sinceMs >= (what === "NIC" ? CONFIRM_MS : graceMs);
       if (what === "NIC") nextMs = Math.min(nextMs ?? RECHECK_MS, isSure ? RECHECK_MS : CONFIRM_MS);
-      if (what === "NIC" && isSure) lost.add(describeNic(row));
+      if (what === "NIC" && isSure)
+        lost.add(`${row.ifName} of ${row.pod === "" ? row.containerId : `${row.namespace}/${row.pod}`}`);
       if (what === "namespace" && isSure && mayCollect && (await registry.collect(row)) !== undefined)
         audit.record({ audit: "COLLECT", allocations: [row], rule: "its network namespace is gone and no DEL came" });
     }
@@ -143,8 +144,4 @@ const isUnreadable = (error: unknown): boolean => error instanceof NetnsError ||
 function describeLost(nics: ReadonlySet<string>): string {
   const named = [...nics].slice(0, MAX_NAMED).join(", ");
   return `NICs of running pods are gone (${nics.size}), as when the node's interface under them is deleted, also if it was made again: ${named}. Delete these pods or restart their containers, which then get new NICs`;
-}
-
-function describeNic({ namespace, pod, containerId, ifName }: Allocation): string {
-  return `${ifName} of ${pod === "" ? containerId : `${namespace}/${pod}`}`;
 }

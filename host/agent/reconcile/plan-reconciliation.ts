@@ -1,33 +1,3 @@
-/**
- * Decides where this node's journal and the API server's objects disagree (node-lost, undo, recreate).
- *
- *   object that names this node, without a row in the journal (an orphan)
- *     Bound, its NIC has no address of the family    adopt it
- *     Bound, its NIC has another                     release it at the second observation
- *     Bound, its member's own still cools here and   the same: the NIC's next ADD takes that one, and this
- *     has a higher number                            one is a late write (retention)
- *     Bound, its NIC has another that was adopted    the same, but only when the pod is gone: it is unknown
- *                                                    which of them is on the NIC
- *     Cooling; Quarantined for a conflict            adopt it as it is
- *     Quarantined because this node was lost         when the pod that had it is alive, adopt it as Bound;
- *                                                    else release it at the second observation, which leaves
- *                                                    it to the owner that retains it: this is the
- *                                                    confirmation (node-lost)
- *     Quarantined because another node was lost      adopt it, to probe it (conflict)
- *     Quarantined because another machine is lost    the same after nodeLost, if no owner retains it
- *     that had this node's name
- *     Bound to a pod of that machine                 leave it: the controller takes that one for lost
- *     of another node, Bound to a pod here as well   when that pod is gone, release it at the second
- *                                                    observation, which leaves it to the other pod; else as
- *                                                    if it named this node (retention)
- *     Kept; being deleted; of another node           leave it
- *   row without an object, or with one that differs
- *     Bound or Quarantined, confirmed                publish it again (recreate)
- *     unconfirmed, of an address owner that had it   give it the owner (retention)
- *     Bound, and this node was taken for lost        publish it again unless its pod is known to be gone (node-lost)
- *     anything else                                  leave it: another writer is at work
- */
-import type { Family } from "../../net/ip.ts";
 import { parseMac } from "../../net/mac.ts";
 import { numberOf } from "../../registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
@@ -121,15 +91,11 @@ function decideNodeLost(
 function decideBound(object: IpAllocation, node: string, ownRows: readonly Allocation[]): OrphanObjectAction {
   const holder = holderOf(object, node);
   if (holder === undefined) return { kind: "release", adoption: coolingOf(object, node), ifPodGone: false };
-  const isOfNic = (row: Allocation): boolean => isOnNic(row, holder.ifName, object.spec.ip.family);
+  const isOfNic = (row: Allocation): boolean => row.ifName === holder.ifName && row.ip.family === object.spec.ip.family;
   const others = ownRows.filter((row) => isOfNic(row) && (row.state === "Bound" || isOwnBefore(row, object)));
   if (others.length === 0) return { kind: "adopt", adoption: adoptionOf(object, node) };
   const isUncertain = others.every(({ containerId }) => containerId === UNKNOWN_CONTAINER);
   return { kind: "release", adoption: coolingOf(object, node), ifPodGone: isUncertain };
-}
-
-function isOnNic({ ifName, ip }: Allocation, nic: string, family: Family): boolean {
-  return ifName === nic && ip.family === family;
 }
 
 /**

@@ -49,7 +49,7 @@ const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, 
 export function answerError(error: unknown, requestBody: string): Answer {
   const refusal = toCniError(error);
   const body = JSON.stringify(formatCniError(refusal, findVersion(requestBody)));
-  return { status: isTransient(refusal) ? 503 : 422, body: `${body}\n`, code: refusal.code };
+  return { status: TRANSIENT.includes(refusal.code) ? 503 : 422, body: `${body}\n`, code: refusal.code };
 }
 
 const TRANSIENT: readonly ErrorCode[] = [
@@ -57,10 +57,6 @@ const TRANSIENT: readonly ErrorCode[] = [
   ErrorCode.PluginNotAvailable,
   ErrorCode.LimitedConnectivity,
 ];
-
-function isTransient({ code }: CniError): boolean {
-  return TRANSIENT.includes(code);
-}
 
 /** Every failure as the one error that a runtime sees, of bounded length. */
 export function toCniError(error: unknown): CniError {
@@ -88,7 +84,7 @@ function classify(error: unknown): CniError {
   }
   if (error instanceof ConfigError) {
     const code = /annotation /i.test(error.source) ? ErrorCode.InvalidAnnotation : ErrorCode.InvalidNetworkConfig;
-    return new CniError(code, capitalise(error.message), cause);
+    return new CniError(code, error.message.charAt(0).toUpperCase() + error.message.slice(1), cause);
   }
   if (error instanceof RegistryError) {
     const advice = error.full ? "; free disk space in the state directory" : "";
@@ -132,10 +128,6 @@ function findShortage(error: unknown): string | undefined {
     if (Object.hasOwn(SHORTAGES, number)) return SHORTAGES[number];
   }
   return undefined;
-}
-
-function capitalise(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** A configuration may be too broken, or too large, to be decoded for its version. */

@@ -259,11 +259,6 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return size > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
 }
 
-/** Headers carry ASCII only. */
-function formatNotice(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, " ").slice(0, 4_000);
-}
-
 const JSON_TYPE = "application/json";
 
 function write(response: ServerResponse, { status, body, notice, contentType = JSON_TYPE }: Answer): void {
@@ -272,7 +267,8 @@ function write(response: ServerResponse, { status, body, notice, contentType = J
     "Content-Type": contentType,
     "Content-Length": bytes.length,
     Connection: "close",
-    ...(notice === undefined ? {} : { "Berth-Notice": formatNotice(notice) }),
+    // Headers carry ASCII only.
+    ...(notice === undefined ? {} : { "Berth-Notice": notice.replace(/[^\x20-\x7e]+/g, " ").slice(0, 4_000) }),
   });
   response.end(bytes);
 }

@@ -104,7 +104,7 @@ export class AllocationChecker {
       return undefined;
     }
     const decision = this.#decide(object, await this.#observe(object, sources));
-    if (!isEffect(decision)) return undefined;
+    if (decision.kind !== "act" || decision.action === "keep" || decision.action === "wait") return undefined;
     if (sources === this.#live) return this.#act(object, decision.action, decision.why);
     const now = await this.#read(object.name);
     if (now !== undefined && versionOf(now) === versionOf(object)) return this.check(now, this.#live);
@@ -315,10 +315,6 @@ function auditOf(object: IpAllocation, action: Action, why: string): Partial<Aud
 
 function versionOf({ uid, resourceVersion }: IpAllocation): string {
   return `${uid}/${resourceVersion}`;
-}
-
-function isEffect(decision: CollectionDecision): boolean {
-  return decision.kind === "act" && decision.action !== "keep" && decision.action !== "wait";
 }
 
 export function stateOf({ spec }: IpAllocation): CollectionState {

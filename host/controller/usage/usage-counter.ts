@@ -127,7 +127,8 @@ export class UsageCounter {
   #countState(pool: string, state: AllocationState, step: 1 | -1): void {
     const states = this.#states.get(pool) ?? { ...NO_STATES };
     states[state] += step;
-    if (isEmpty(states)) this.#states.delete(pool);
+    if (states.Bound === 0 && states.Cooling === 0 && states.Kept === 0 && states.Quarantined === 0)
+      this.#states.delete(pool);
     else this.#states.set(pool, states);
   }
 }
@@ -143,10 +144,6 @@ function isSameShape(a: Counted, b: Counted, changed: readonly ReservedIp[]): bo
 
 function shapeOf({ spec, reserved, others }: Counted): PoolShape {
   return poolShape({ spec }, reserved, others);
-}
-
-function isEmpty({ Bound, Cooling, Kept, Quarantined }: StateCounts): boolean {
-  return Bound === 0 && Cooling === 0 && Kept === 0 && Quarantined === 0;
 }
 
 function indexOf(pools: readonly CountedPool[]): SpacesIndex<CountedPool> {

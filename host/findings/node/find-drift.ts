@@ -13,7 +13,6 @@ import { listSome } from "../../lib/describe.ts";
 import { documentation } from "../../lib/documentation.ts";
 import { bitsOf, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import type { Prefix } from "../../net/prefix.ts";
 import { formatCommand } from "../../plan/command.ts";
 import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState, RuleState } from "../../plan/state.ts";
@@ -209,14 +208,12 @@ function describeStrayRule(
   if (tables.has(table)) return "of other software looks up a table of Berth's";
   const isBefore = preference < HOST_RULE_PREFERENCE;
   const diverted = [from, to].find(
-    (prefix) => prefix !== undefined && isWhole(prefix) && recorded.has(keyOfIp(prefix.ip)),
+    (prefix) => prefix !== undefined && prefix.length === bitsOf(prefix.ip.family) && recorded.has(keyOfIp(prefix.ip)),
   );
   return isBefore && diverted !== undefined
     ? `of other software diverts the traffic of ${formatIp(diverted.ip)}, which a pod of this node has`
     : undefined;
 }
-
-const isWhole = ({ ip, length }: Prefix): boolean => length === bitsOf(ip.family);
 
 /** Permanent neighbours on pairs; those of attachments are compared with their plan. */
 function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAttachments): Finding[] {

@@ -156,13 +156,10 @@ export class KubernetesEpoch implements EpochPort {
   /** Whether the agent of any node has ever marked an epoch: then a registry without one is not new. */
   async #hasMarks(): Promise<boolean> {
     const call = { ...TERMS, path: collectionPath(NODES), accept: METADATA_LIST };
-    for await (const { items } of listPages(this.#options.api, call)) if (items.some(isMarked)) return true;
+    for await (const { items } of listPages(this.#options.api, call))
+      if (items.some((node) => marked.safeParse(node).success)) return true;
     return false;
   }
 }
 
 const marked = z.object({ metadata: z.object({ annotations: z.object({ [EPOCH_ANNOTATION]: z.string() }) }) });
-
-function isMarked(node: unknown): boolean {
-  return marked.safeParse(node).success;
-}

@@ -47,14 +47,10 @@ function describe({ found, kept, gone }: Recovery): string[] {
   return [
     `${kept.length} addresses are in the registry`,
     `${found.length} addresses of live pods are missing and are recorded`,
-    ...found.map(describeFind),
+    ...found.map(({ source, ...find }) => `${describeRow(find)}, from ${source}`),
     `${gone.length} addresses belong to deleted pods and are released`,
     ...gone.map(describeRow),
   ];
-}
-
-function describeFind({ source, ...find }: Find): string {
-  return `${describeRow(find)}, from ${source}`;
 }
 
 function describeRow({ ip, namespace, pod, ifName, containerId, pool }: Omit<Find, "source"> | Allocation): string {

@@ -111,7 +111,8 @@ export class RetainedAddresses implements AddressSource {
       (each) => isSameAddress(each, holder) && (holder.ifName === "" || holder.ifName === each.ifName),
     );
     if (pick !== undefined && isOfOtherPod(demand, holder)) {
-      if (isReplaceable(holder)) {
+      // The holder is on this node or a lost one: the member's live pod has more right to the address.
+      if (holder.version >= 0 || holder.quarantine !== undefined) {
         await this.#succeed(holder, pick);
         return true;
       }
@@ -124,7 +125,8 @@ export class RetainedAddresses implements AddressSource {
     const isMembers =
       assigned.source === "retained" ||
       (assigned.source === "own" && workloadOf(demand, assigned.ifName) !== undefined);
-    if (isMembers && isUndecided(holder)) {
+    // A claim of another pod of this node is under way.
+    if (isMembers && holder.version >= 0 && holder.state === "Bound" && holder.isConfirmed !== true) {
       await this.#awaitClaim(holder);
       return true;
     }
@@ -326,14 +328,4 @@ function surplusOf(
 function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload, quarantine, version }: Allocation): boolean {
   const isOther = owner !== demand.claimant.owner || (quarantine !== undefined && version < 0);
   return isOther && isSameMember(workloadOf(demand, ifName), workload);
-}
-
-/** Returns whether the holder is on this node or a lost one: the member's live pod has more right to the address. */
-function isReplaceable({ version, quarantine }: Allocation): boolean {
-  return version >= 0 || quarantine !== undefined;
-}
-
-/** Returns whether a claim of another pod of this node is under way. */
-function isUndecided({ version, state, isConfirmed }: Allocation): boolean {
-  return version >= 0 && state === "Bound" && isConfirmed !== true;
 }

@@ -123,13 +123,6 @@ export type ListedRoutes = Map<string, string[]>;
 
 const textOf = (route: Route): string => Buffer.from(encodeRoute(identityOf(route))).toString("latin1");
 
-function listOnce(conversation: Conversation, filter: RouteFilter, listed: ListedRoutes): string[] {
-  return listed.getOrInsertComputed(JSON.stringify(filter), () => {
-    const messages = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
-    return messages.map(routeOf).flatMap((route) => (route === undefined ? [] : [textOf(route)]));
-  });
-}
-
 /**
  * Deletes the route that equals this one, also in metric and source. Returns whether it existed. Consecutive deletions,
  * with no other change in between, may share `listed`; otherwise each lists its table again.
@@ -138,7 +131,10 @@ export function deleteWholeRoute(conversation: Conversation, route: Route, liste
   const metric = route.metric ?? (route.destination.ip.family === 6 ? IP6_RT_PRIO_USER : undefined);
   const wanted = identityOf({ ...route, metric });
   const filter = { family: route.destination.ip.family, table: route.table, link: wanted.link };
-  const texts = listOnce(conversation, filter, listed);
+  const texts = listed.getOrInsertComputed(JSON.stringify(filter), () => {
+    const messages = unlessRefused([ENODEV], () => listRoutes(conversation, filter)) ?? [];
+    return messages.map(routeOf).flatMap((route) => (route === undefined ? [] : [textOf(route)]));
+  });
   const at = texts.indexOf(textOf(wanted));
   if (at < 0) return false;
   texts.splice(at, 1);

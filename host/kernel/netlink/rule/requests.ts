@@ -72,13 +72,6 @@ const listedOf = (rule: Rule): ListedRule => {
   return { message, bytes: encodeRuleMessage(message) };
 };
 
-function listOnce(conversation: Conversation, family: Family, listed: ListedRules): ListedRule[] {
-  return listed.getOrInsertComputed(family, () => {
-    const reported = listRules(conversation, family).map(ruleOf);
-    return reported.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
-  });
-}
-
 /**
  * Deletes the rule that equals this one. Returns whether it existed. Consecutive deletions, with no other change in
  * between, may share `listed`; otherwise each lists the rules again. Throws NetlinkError (EBUSY) if a preceding rule of
@@ -87,7 +80,10 @@ function listOnce(conversation: Conversation, family: Family, listed: ListedRule
 export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: ListedRules = new Map()): boolean {
   const wanted = listedOf(rule);
   const isSame = ({ bytes }: ListedRule) => Buffer.compare(bytes, wanted.bytes) === 0;
-  const found = listOnce(conversation, rule.family, listed);
+  const found = listed.getOrInsertComputed(rule.family, () => {
+    const reported = listRules(conversation, rule.family).map(ruleOf);
+    return reported.flatMap((one) => (one === undefined ? [] : [listedOf(one)]));
+  });
   const at = found.findIndex(isSame);
   if (at < 0) return false;
   const first = found.find(({ message }) => wouldKernelDelete(message, wanted.message));
