@@ -39,9 +39,6 @@ export type FamilyNames = PodAnnotation<"ippool">;
 
 export type NicSubnets = PodAnnotation<"subnets">[number];
 
-/** Either every entry of the list has an `interface` or none has; without it, the index is that of the NIC. */
-type NicPools = PodAnnotation<"ippools">[number];
-
 export type AnnotatedRoute = PodAnnotation<"routes">[number];
 
 /** Pool names may be patterns (pattern.ts); subnet names may not. */
@@ -49,7 +46,8 @@ export interface PodAnnotations {
   readonly subnet?: FamilyNames | undefined;
   readonly subnets?: readonly NicSubnets[] | undefined;
   readonly ippool?: FamilyNames | undefined;
-  readonly ippools?: readonly NicPools[] | undefined;
+  /** Either every entry has an `interface` or none has; without it, the index is that of the NIC. */
+  readonly ippools?: PodAnnotation<"ippools"> | undefined;
   /** For the pod, or by the names of pods of its template. */
   readonly ips?: PodAnnotation<"ips"> | undefined;
   readonly routes?: readonly AnnotatedRoute[] | undefined;

@@ -18,12 +18,10 @@ const PLAIN_MAIN_TYPES: readonly string[] = ["macvlan", "ipvlan"];
 
 const pluginEntry = z.looseObject({ type: z.string() });
 
-/** One plugin with its raw keys. */
-type PluginEntry = z.output<typeof pluginEntry>;
-
 /** An entry and its place: `file "/etc/cni/net.d/10-lan.conflist", plugins[1]`. */
 export interface PlacedEntry {
-  readonly entry: PluginEntry;
+  /** With its raw keys. */
+  readonly entry: z.output<typeof pluginEntry>;
   readonly place: string;
 }
 

@@ -9,7 +9,6 @@ import { decodeIpamConf } from "./ipam-conf.ts";
 
 /** Main plugins of the CNI project, and the one for SR-IOV. */
 export const NETWORK_TYPES = ["macvlan", "ipvlan", "bridge", "ptp", "sriov"] as const;
-type NetworkType = (typeof NETWORK_TYPES)[number];
 
 /** A combination of flags that makes no usable network. The text names flag, value, and the wanted one. */
 export class FlagError extends Error {
@@ -26,7 +25,7 @@ export class FlagError extends Error {
 
 /** Values of the flags as they were written. */
 export interface NetworkFlags {
-  readonly type: NetworkType;
+  readonly type: (typeof NETWORK_TYPES)[number];
   readonly conflist?: true;
   readonly namespace?: string;
   readonly master?: readonly string[];

@@ -19,8 +19,6 @@ const CORE_STATUS = {
   [-12]: "the snapshot is of a pool with other ranges",
 } as const;
 
-type CoreStatus = keyof typeof CORE_STATUS;
-
 /** A refusal of the core: which operation, its status code, and the relevant arguments. */
 export class CoreError extends RangeError {
   override readonly name = "CoreError";
@@ -29,7 +27,7 @@ export class CoreError extends RangeError {
   readonly got: string | undefined;
 
   constructor(operation: string, status: number, got?: string) {
-    const reason = CORE_STATUS[status as CoreStatus] ?? "an unknown status";
+    const reason = CORE_STATUS[status as keyof typeof CORE_STATUS] ?? "an unknown status";
     super(
       `Core operation "${operation}" refused with status ${status}: ${reason}${got === undefined ? "" : `; got ${got}`}`,
     );

@@ -55,7 +55,6 @@ export interface NamespaceQuery {
 }
 
 type Links = readonly (readonly [LinkMessage, LinkState])[];
-type SysctlValues = NamespaceState["sysctls"];
 
 function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][] {
   const links = found.map((message) => [message, linkOf(message)] as const);
@@ -64,7 +63,7 @@ function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][
 }
 
 /** Returns the values in the order of the keys, without absent ones. Reads files only where netlink lacks them. */
-function observeSysctls(source: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
+function observeSysctls(source: NamespaceSource, keys: readonly SysctlKey[], links: Links): NamespaceState["sysctls"] {
   const present = keys.filter((key) => isPresent(key, links));
   if (present.length === 0) return new Map();
   const values = readSysctlsByNetlink(

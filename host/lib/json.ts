@@ -41,9 +41,6 @@ type Expected =
   | '"," or "]"'
   | "the end";
 
-/** One open bracket; `keys` are the object's keys so far, undefined for a list. */
-type Open = { readonly keys: Set<string> | undefined };
-
 /** Checks the tokens of RFC 8259 without recursion, so that deep nesting cannot overflow the stack. */
 class Checker {
   readonly text: string;
@@ -51,7 +48,8 @@ class Checker {
   readonly onRepeated: ((end: number) => void) | undefined;
   offset = 0;
   expected: Expected = "a value";
-  readonly open: Open[] = [];
+  /** The open brackets; `keys` are the object's keys so far, undefined for a list. */
+  readonly open: { readonly keys: Set<string> | undefined }[] = [];
 
   constructor(text: string, onRepeated?: (end: number) => void) {
     this.text = text;

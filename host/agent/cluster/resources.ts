@@ -27,8 +27,6 @@ import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request
 import type { CachedDefinition } from "./cached-definition.ts";
 import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
-type ClusterResourcesOptions = Omit<WatchesOptions, "budget"> & Pick<ObjectBudgetOptions, "onUnused">;
-
 interface SnapshotChange {
   readonly snapshot: Snapshot;
   /** Names of the pools in which it differs. */
@@ -60,7 +58,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   /** Counts the changes for {@link changed}. */
   changeCount = 0;
 
-  constructor(options: ClusterResourcesOptions) {
+  constructor(options: Omit<WatchesOptions, "budget"> & Pick<ObjectBudgetOptions, "onUnused">) {
     const { configNamespace: home, onUnused } = options;
     this.#budget = new ObjectBudget({ totalBytes: AGENT_BUDGET_BYTES, home, onUnused });
     this.watches = openWatches({ ...options, budget: this.#budget });

@@ -17,11 +17,9 @@ const LOOK_MS = 200;
 const OFTEN_MS = 120_000;
 const SELDOM_MS = 5_000;
 
-/** A released attachment, with the namespace that it was in. */
-type Released = Allocation & { readonly netns: string; readonly netnsCookie: bigint };
-
 interface Remembered {
-  readonly row: Released;
+  /** With the namespace that it was in. */
+  readonly row: Allocation & { readonly netns: string; readonly netnsCookie: bigint };
   readonly sinceMs: number;
   nextMs: number;
 }

@@ -31,12 +31,10 @@ export class OccupiedAddresses {
   }
 }
 
-type Read = ReturnType<NodeMirror["read"]>;
-
 /** The node's own addresses and the next hops of its routes. */
 export class NodeAddresses {
   readonly #mirror: Pick<NodeMirror, "read">;
-  #from: Pick<Read, "addresses" | "gateways"> | undefined;
+  #from: Pick<ReturnType<NodeMirror["read"]>, "addresses" | "gateways"> | undefined;
   #occupied: readonly OccupiedIp[] = [];
 
   constructor(mirror: Pick<NodeMirror, "read">) {
