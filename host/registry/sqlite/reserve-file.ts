@@ -1,15 +1,5 @@
 /** A file whose only purpose is to be removed, so that a DEL can be recorded on a full disk (full-disk). */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 
 /** Room reserved so that a DEL can be recorded on a full disk: bytes. A DEL takes a handful of WAL pages. */
 export const RESERVE_BYTES = 1024 * 1024;
@@ -24,7 +14,16 @@ export class ReserveFile {
   /** Creates or completes the file if the disk has room. Returns whether it is complete. */
   ensure(): boolean {
     const size = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
-    return size >= RESERVE_BYTES || (size === 0 ? this.#make() : this.#extend(size));
+    if (size >= RESERVE_BYTES) return true;
+    try {
+      fill(this.#path, RESERVE_BYTES - size);
+      return true;
+    } catch {
+      // Keeps only what was there before.
+      if (size === 0) rmSync(this.#path, { force: true });
+      else truncateSync(this.#path, size);
+      return false;
+    }
   }
 
   /** Gives up half of the room, for work that will free more. {@link ensure} completes the file again. */
@@ -42,34 +41,11 @@ export class ReserveFile {
     rmSync(this.#path, { force: true });
     return true;
   }
-
-  #make(): boolean {
-    const temporary = `${this.#path}.tmp`;
-    try {
-      fill(temporary, "w", RESERVE_BYTES);
-      renameSync(temporary, this.#path);
-      return true;
-    } catch {
-      rmSync(temporary, { force: true });
-      return false;
-    }
-  }
-
-  /** Keeps the present part if the rest finds no room. */
-  #extend(size: number): boolean {
-    try {
-      fill(this.#path, "a", RESERVE_BYTES - size);
-      return true;
-    } catch {
-      truncateSync(this.#path, size);
-      return false;
-    }
-  }
 }
 
-/** Writes real bytes, as a sparse file would reserve nothing. `writeFileSync` repeats a short write. */
-function fill(path: string, flags: "a" | "w", bytes: number): void {
-  const descriptor = openSync(path, flags, 0o600);
+/** Appends real bytes, as a sparse file would reserve nothing. `writeFileSync` repeats a short write. */
+function fill(path: string, bytes: number): void {
+  const descriptor = openSync(path, "a", 0o600);
   try {
     writeFileSync(descriptor, Buffer.alloc(bytes, 0x62));
     fsyncSync(descriptor);
