@@ -168,7 +168,7 @@ export class Lanes {
   /** Resolves when the caller may send, and must {@link leave} afterwards; rejects with the signal's reason. */
   enter(lane: Lane, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (this.#waiting[lane].size === 0 && this.#hasRoom(lane)) {
+    if (this.#hasRoom(lane)) {
       this.#underWay[lane]++;
       return Promise.resolve();
     }
