@@ -4,7 +4,7 @@
  * collection.
  */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ControllerProcess } from "../../host/controller/controller-process.ts";
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
@@ -120,7 +120,7 @@ function isEmpty(taints: unknown): boolean {
   return Array.isArray(taints) && taints.length === 0;
 }
 
-const FAMILIES = ["blue", "six"] as const;
+export const FAMILIES = ["blue", "six"] as const;
 /** Family of a pool: 10.6.0.0/16 or fd00::/64. */
 type Family = (typeof FAMILIES)[number];
 const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
@@ -363,16 +363,13 @@ export class Cluster {
     });
     const newMachine = (name: string, host?: string): Machine => {
       const { network, ledger: segment, nics: plugin } = this;
-      const hasSpool = shape.hasSpool === true;
       const parts = { time, timeline, network, segment, cniConfDirectory, product: this.#pickProduct() };
-      const place = {
+      const own = {
         paths: paths[this.#machines.length % paths.length] ?? "containers",
+        hasEarlyNics: shape.isDetecting,
+        hasSpool: shape.hasSpool === true,
       };
-      const machine = new Machine(
-        name,
-        { ...parts, ...place, plugin, hasEarlyNics: shape.isDetecting, hasSpool },
-        host,
-      );
+      const machine = new Machine(name, { ...parts, ...own, plugin }, host);
       this.#machines.push(machine);
       return machine;
     };
@@ -453,8 +450,7 @@ export class Cluster {
         metadata: { namespace: "kube-system" },
         data: { "conf.yml": settings(shape) },
       });
-      for (const family of FAMILIES)
-        server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
+      for (const family of FAMILIES) this.#putPool(family, this.#specOf(family));
       if (shape.virtualMachines !== undefined) this.#putWishes();
       if (shape.hasSpaces === true) this.#putSpace("red");
       if (shape.owned !== undefined) {
@@ -462,23 +458,11 @@ export class Cluster {
           Array.from({ length: shape.owned }, (_, at) => shape.poolSize - at),
           false,
         );
-        const ranges = { blue: "10.6.254.1-10.6.254.20", six: "fd00::fe01-fd00::fe14" };
-        for (const family of FAMILIES)
-          server.put(POOLS, `pin-${family}`, {
-            metadata: { generation: 1 },
-            spec: { subnet: POOL_NETWORKS[family], ips: [ranges[family]] },
-          });
+        this.#putPool("pin-blue", { subnet: POOL_NETWORKS.blue, ips: ["10.6.254.1-10.6.254.20"] });
+        this.#putPool("pin-six", { subnet: POOL_NETWORKS.six, ips: ["fd00::fe01-fd00::fe14"] });
       }
-      for (const name of shape.virtualMachines === undefined ? ["lan2"] : ["lan", "lan2"]) {
-        const config = JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plainConf(name)] });
-        server.put(DEFINITIONS, name, { metadata: { namespace: "shop" }, spec: { config } });
-      }
-      const other = JSON.stringify({
-        cniVersion: "1.1.0",
-        name: "san",
-        plugins: [{ type: "macvlan", ipam: { type: "host-local" } }],
-      });
-      server.put(DEFINITIONS, "san", { metadata: { namespace: "shop" }, spec: { config: other } });
+      for (const name of shape.virtualMachines === undefined ? ["lan2"] : ["lan", "lan2"]) this.#define(name);
+      this.#define("san", { type: "macvlan", ipam: { type: "host-local" } });
       for (const { machine } of this.nodes) this.setReady(machine.name, true);
       for (const name of shape.subnets?.keys() ?? []) this.editSubnet(name);
       for (const workload of this.workloads) this.#putWorkload(workload);
@@ -492,34 +476,36 @@ export class Cluster {
 
   /** The tenant's namespace, and pools that are for others. */
   #guard(): void {
-    const { server } = this;
-    server.put("/api/v1/namespaces", TENANT, {});
-    const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
-    server.put(inNamespace(DEFINITIONS, TENANT), "lan2", { metadata: { namespace: TENANT }, spec: { config } });
-    const metadata = { generation: 1 };
+    this.server.put("/api/v1/namespaces", TENANT, {});
+    this.#define("lan2", plainConf("lan2"), TENANT);
     const four = { subnet: "10.8.0.0/24", ips: ["10.8.0.1-10.8.0.3"], namespaceName: ["shop"] };
     const six = { subnet: "fd08::/64", ips: ["fd08::1-fd08::3"], namespaceAffinity: { matchLabels: TEAM } };
-    server.put(POOLS, "vault4", { metadata, spec: four });
-    server.put(POOLS, "vault6", { metadata, spec: six });
+    this.#putPool("vault4", four);
+    this.#putPool("vault6", six);
   }
 
   /** A network with pools of the same addresses in another address space; both have the space's name. */
   #putSpace(space: string): void {
-    const { server } = this;
-    const config = JSON.stringify({ cniVersion: "1.1.0", name: space, plugins: [plainConf(space)] });
-    server.put(DEFINITIONS, space, { metadata: { namespace: "shop" }, spec: { config } });
-    for (const [family, name] of Object.entries({ blue: `${space}4`, six: `${space}6` })) {
-      const spec = { ...this.#specOf(family as Family), default: false, addressSpace: space };
-      server.put(POOLS, name, { metadata: { generation: 1 }, spec });
-    }
+    this.#define(space);
+    const own = { default: false, addressSpace: space };
+    this.#putPool(`${space}4`, { ...this.#specOf("blue"), ...own });
+    this.#putPool(`${space}6`, { ...this.#specOf("six"), ...own });
+  }
+
+  #define(name: string, plugin: object = plainConf(name), namespace = "shop"): void {
+    const config = JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plugin] });
+    this.server.put(inNamespace(DEFINITIONS, namespace), name, { metadata: { namespace }, spec: { config } });
+  }
+
+  #putPool(name: string, spec: object): void {
+    this.server.put(POOLS, name, { metadata: { generation: 1 }, spec });
   }
 
   /** Pools of addresses that IPAMClaims request, and the claims of other pods than launchers. */
   #putWishes(): void {
     const { server, workloads } = this;
-    const metadata = { generation: 1 };
-    server.put(POOLS, "wish4", { metadata, spec: { subnet: POOL_NETWORKS.blue, ips: ["10.6.255.1-10.6.255.99"] } });
-    server.put(POOLS, "wish6", { metadata, spec: { subnet: POOL_NETWORKS.six, ips: ["fd00::ff01-fd00::ff63"] } });
+    this.#putPool("wish4", { subnet: POOL_NETWORKS.blue, ips: ["10.6.255.1-10.6.255.99"] });
+    this.#putPool("wish6", { subnet: POOL_NETWORKS.six, ips: ["fd00::ff01-fd00::ff63"] });
     for (const { name, nics, hasClaim } of workloads) {
       if (hasClaim !== true) continue;
       for (const [ifName, network] of nics.slice(1)) {
@@ -722,10 +708,7 @@ export class Cluster {
 
   /** The kubelet's file of the machine's static pod changes. */
   changeStaticPod(machine: string): void {
-    const uid = createHash("sha256")
-      .update(`${machine} ${++this.#lastFile}`)
-      .digest("hex")
-      .slice(0, 32);
+    const uid = hash("sha256", `${machine} ${++this.#lastFile}`).slice(0, 32);
     const facts = { namespace: "shop", isDeleting: false, isFinished: false, isStatic: true };
     this.#staticPods.set(machine, { name: `fix-${machine}`, uid, node: machine, nics: [["eth0", "lan"]], ...facts });
   }
@@ -830,8 +813,8 @@ export class Cluster {
   editSubnet(name: string, lacking = 0): void {
     const size = this.#options.shape.subnets?.get(name);
     if (size === undefined) return;
-    const { generation = 0 } = this.server.collection(SUBNETS).get(name)?.metadata ?? {};
     const before = this.server.collection(SUBNETS).get(name);
+    const { generation = 0 } = before?.metadata ?? {};
     const prefix = prefixOf(name, [...(this.#options.shape.subnets?.keys() ?? [])].indexOf(name));
     const ips = [`${prefix.at(lacking + 1)}-${prefix.at(size)}`];
     this.server.put(SUBNETS, name, {
@@ -870,7 +853,7 @@ export class Cluster {
     return pools.filter(({ isDeleting }) => !isDeleting);
   }
 
-  /** Whether a controller leads that does not stand still. */
+  /** With all of its addresses. */
   #specOf(family: Family) {
     const { poolSize, selection } = this.#options.shape;
     return { default: true, selection, subnet: POOL_NETWORKS[family], ips: [rangeOf(family, 1, poolSize)] };

@@ -2,7 +2,7 @@
  * One machine: its disk, and the agent, which is the product's ClusterBackend, plugin and maintenance. A small version
  * of the shim's behaviour without an agent (retry, spool) is here.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { Maintenance } from "../../host/agent/agent.ts";
 import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
@@ -634,11 +634,8 @@ function healthOf({ health, registry }: ClusterBackend): RegistryHealth {
 }
 
 function macOfNic(...names: readonly string[]): Mac {
-  return `02:${createHash("sha256")
-    .update(names.join(" "))
-    .digest("hex")
-    .slice(0, 10)
-    .replace(/..(?!$)/g, "$&:")}` as Mac;
+  const digits = hash("sha256", names.join(" ")).slice(0, 10);
+  return `02:${digits.replace(/..(?!$)/g, "$&:")}` as Mac;
 }
 
 export function plainConf(name: string): object {

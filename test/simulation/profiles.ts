@@ -1,7 +1,7 @@
 /** Possible faults of a run, and their frequency: the actions of the people and the machines around Berth. */
 import { hasPackage } from "../../scripts/setup/paths.mjs";
 import { Seeded } from "../world/seeded.ts";
-import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
+import { type Cluster, type ClusterShape, FAMILIES, FOREIGN_NIC, type Node } from "./cluster.ts";
 import { DAMAGE, DAMAGE_AND_KILL, DAMAGE_INDEX } from "./damaged-journals.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { keepWrites, recreateKind, restoreLater } from "./made-anew.ts";
@@ -52,8 +52,6 @@ function up(cluster: Cluster): Node[] {
 
 /** At most as many as the pools have addresses for. */
 const sizes = new WeakMap<Workload, number>();
-
-const FAMILIES = ["blue", "six"] as const;
 
 /** The kubelet hangs, so that the pod's sandbox outlives its object. */
 function orphan(cluster: Cluster, { machine: host, pod }: Nic, time: SimulatedTime): void {
