@@ -123,33 +123,40 @@ export interface AnnotationRules extends EnabledFamilies {
 export const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 
 /** Replaces a disabled family's names unvalidated: the family counts as named, and its names are unused. */
-const IGNORED = "ignored";
+const ignoredNames = (_key: string): unknown => ["ignored"];
+/** The same for an address of the annotation `ips`. */
+const ignoredIp = (key: string): unknown => (key === "ipv4" ? "0.0.0.0" : "::");
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Returns the object with a placeholder as the value of each of `keys` that it has. */
-export function ignoreNames(value: unknown, keys: readonly string[]): unknown {
+export function ignoreNames(value: unknown, keys: readonly string[], placeholderOf = ignoredNames): unknown {
   if (!isRecord(value)) return value;
-  const ignored = keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, [IGNORED]] as const);
+  const ignored = keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, placeholderOf(key)] as const);
   return { ...value, ...Object.fromEntries(ignored) };
 }
 
 /** Returns the annotation's schema without validation of disabled families. */
-function tolerant(annotation: AnnotationSchema, rules: AnnotationRules): AnnotationSchema {
+function tolerant(key: string, annotation: AnnotationSchema, rules: AnnotationRules): AnnotationSchema {
   const disabled = FAMILIES.flatMap((family) => (isEnabled(family, rules) ? [] : `ipv${family}`));
   if (disabled.length === 0) return annotation;
-  const ignore = (entry: unknown): unknown => ignoreNames(entry, disabled);
+  const ignore = (entry: unknown): unknown => ignoreNames(entry, disabled, key === "ips" ? ignoredIp : ignoredNames);
   const prepare = (value: unknown): unknown => (Array.isArray(value) ? value.map(ignore) : ignore(value));
-  return { ...annotation, schema: z.preprocess(prepare, annotation.schema) };
+  /** In `ips` an object has lists of entries by the names of pods. */
+  const prepareAll = (value: unknown): unknown =>
+    key === "ips" && isRecord(value)
+      ? Object.fromEntries(Object.entries(value).map(([pod, list]) => [pod, prepare(list)]))
+      : prepare(value);
+  return { ...annotation, schema: z.preprocess(prepareAll, annotation.schema) };
 }
 
 const POD_KEYS = Object.keys(POD_ANNOTATIONS) as (keyof typeof POD_ANNOTATIONS)[];
 const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS) as (keyof typeof NAMESPACE_ANNOTATIONS)[];
 const SERVICE_KEYS = Object.keys(SERVICE_ANNOTATIONS);
 
-/** Annotations that name pools or Subnets by family. */
-const NAMING_KEYS: readonly string[] = ["subnet", "subnets", "ippool", "ippools"];
+/** Annotations that name pools, Subnets or addresses by family. */
+const NAMING_KEYS: readonly string[] = ["subnet", "subnets", "ippool", "ippools", "ips"];
 
 /** The values of annotations of Subnets that are present while Subnets are disabled. */
 const WITHOUT_SUBNETS: Readonly<Record<string, unknown>> = {
@@ -164,7 +171,7 @@ function decodePodAnnotation(annotations: Annotations, key: keyof typeof POD_ANN
   const field = key.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
   if (!rules.enableSubnet && Object.hasOwn(WITHOUT_SUBNETS, key)) return [field, WITHOUT_SUBNETS[key]];
   const annotation = POD_ANNOTATIONS[key];
-  const schema = NAMING_KEYS.includes(key) ? tolerant(annotation, rules) : annotation;
+  const schema = NAMING_KEYS.includes(key) ? tolerant(key, annotation, rules) : annotation;
   return [field, readAnnotation(annotations, key, schema)];
 }
 
@@ -200,7 +207,7 @@ function readNetworks(annotations: Annotations, annotation: string, most?: numbe
 export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL_ENABLED): FamilyNames {
   const own = ownKeys(annotations, NAMESPACE_KEYS, POD_KEYS, "pod").map((key) => {
     const [family, isRead] = key === "default-ipv4-ippool" ? ["ipv4", rules.enableIPv4] : ["ipv6", rules.enableIPv6];
-    return [family, isRead ? readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) : [IGNORED]];
+    return [family, isRead ? readAnnotation(annotations, key, NAMESPACE_ANNOTATIONS[key]) : ignoredNames(key)];
   });
   return Object.fromEntries(own);
 }

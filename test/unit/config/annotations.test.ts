@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  ALL_ENABLED,
   ANNOTATION_PREFIX,
   decodeNamespaceAnnotations,
   decodePodAnnotations,
@@ -46,6 +47,14 @@ describe("decodePodAnnotations accepts", () => {
     ["ippool-ip-number", "+2", { ippoolIpNumber: { kind: "flexible", count: 2 } }],
     ["ippool-reclaim", "false", { ippoolReclaim: false }],
   ])("%s %s", (key, value, expected) => expect(decodePod(key, value)).toEqual(expected));
+
+  it.each(["null", "[]"])("of a disabled family any value in ips, as %s", (value) => {
+    const entries = `[{"ipv4":"10.6.0.50","ipv6":${value}}]`;
+    const rules = { ...ALL_ENABLED, enableIPv6: false };
+    const decode = (ips: string) => decodePodAnnotations({ "ipam.vendor.io/ips": ips }, rules).ips;
+    const ignored = [{ ipv4: parseIp("10.6.0.50"), ipv6: parseIp("::") }];
+    expect([decode(entries), decode(`{"db-0":${entries}}`)]).toEqual([ignored, new Map([["db-0", ignored]])]);
+  });
 
   it("networks and the default network", () => {
     const networks = { "k8s.v1.cni.cncf.io/networks": "a,ns/b@net7" };
