@@ -10,15 +10,13 @@ import { access, constants, writeSync } from "node:fs";
 import { invariant } from "../lib/invariant.ts";
 import { ENOENT, ENOTTY, formatErrno } from "./errno.ts";
 import { loadNative, type Native } from "./native.ts";
+import { AF_UNIX, SOCK_CLOEXEC, SOCK_DGRAM } from "./netlink/constants.ts";
 
 const { O_RDONLY, O_NONBLOCK } = constants;
 /** fcntl.h; Node.js does not name it. */
 const O_CLOEXEC = 0o2000000;
 /** linux/sched.h */
 const CLONE_NEWNET = 0x40000000;
-const AF_UNIX = 1;
-const SOCK_DGRAM = 2;
-const SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1;
 /** asm-generic/socket.h, since Linux 5.14 */
 const SO_NETNS_COOKIE = 71;

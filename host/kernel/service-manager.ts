@@ -4,15 +4,10 @@
  * sockets.
  */
 import { loadNative, type Native } from "./native.ts";
-import { MSG_DONTWAIT, SOCK_CLOEXEC } from "./netlink/constants.ts";
+import { AF_UNIX, MSG_DONTWAIT, SOCK_CLOEXEC, SOCK_DGRAM } from "./netlink/constants.ts";
 
-/** bits/socket.h */
-const AF_UNIX = 1;
 /** linux/un.h: the longest path of a socket, with its final NUL. */
 const UNIX_PATH_MAX = 108;
-
-/** bits/socket.h */
-const SOCK_DGRAM = 2;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

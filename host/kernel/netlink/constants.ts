@@ -4,9 +4,11 @@
  */
 
 export const AF_UNSPEC = 0;
+export const AF_UNIX = 1;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 export const AF_NETLINK = 16;
+export const SOCK_DGRAM = 2;
 export const SOCK_RAW = 3;
 export const SOCK_CLOEXEC = 0o2000000;
 export const NETLINK_ROUTE = 0;
