@@ -66,11 +66,6 @@ function addressesOnNic(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[])
   return all.filter(({ prefix }) => ips.some((ip) => equalIp(ip, prefix.ip)));
 }
 
-/** Removes the address at once: it would pollute neighbour tables until the DEL. */
-function removeAddress(pod: OpenNamespace, link: ProbeLink, ip: Ip): void {
-  for (const address of addressesOnNic(pod, link, [ip])) deleteAddress(pod.route, address);
-}
-
 /**
  * Returns an address for which the kernel's own duplicate address detection has failed (RFC 4862 §5.4.5): the other
  * owner may be silent by now. The kernel does not report its MAC.
@@ -124,7 +119,7 @@ async function addressConflict(
   // As after the early stage: an address that cools belongs to its owner, so the next attempt would get the same one
   // again.
   if (action === "proxyArp") await registry.undo([allocation]);
-  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, action: action });
+  return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, action });
 }
 
 /** Throws CniError 104 for an address that another machine has, 105 for a gateway that does not answer. */
@@ -174,7 +169,8 @@ export async function detectOnNic(
   try {
     const found = (await conflict) ?? findKnown();
     if (found !== undefined) {
-      removeAddress(pod, link, found.ip);
+      // At once: it would pollute neighbour tables until the DEL.
+      for (const address of addressesOnNic(pod, link, [found.ip])) deleteAddress(pod.route, address);
       throw await addressConflict(deps, request, found, link);
     }
     const unreachable = await gateways;

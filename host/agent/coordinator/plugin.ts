@@ -21,7 +21,7 @@ import { openNode } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
-import { tryOr } from "../../lib/try-or.ts";
+import { insteadOf, tryOr } from "../../lib/try-or.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
 import { equalIp } from "../../net/ip.ts";
 import type { Operation } from "../../plan/operation.ts";
@@ -200,14 +200,10 @@ function detachSettings(
   settings: SettingsReader,
   request: DetachRequest,
 ): { conf: CoordinatorConf; log: Log } {
-  const { coordinator } = options.snapshot();
-  let conf: CoordinatorConf;
-  try {
-    ({ conf } = settings.read(request));
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    conf = resolveCoordinatorConf(...coordinatorLayers(coordinator));
-  }
+  const isInvalid = (error: unknown): boolean => error instanceof ConfigError;
+  const conf =
+    insteadOf(isInvalid, undefined, () => settings.read(request).conf) ??
+    resolveCoordinatorConf(...coordinatorLayers(options.snapshot().coordinator));
   return tryOr(() => ({ conf, log: options.logs.for(conf.logOptions) }), { conf, log: options.log });
 }
 
