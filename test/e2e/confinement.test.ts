@@ -1,7 +1,4 @@
-/**
- * The agent's container: the calls that its seccomp profile forbids, with which the agent works all the same; and a
- * read-only /proc/sys.
- */
+/** The agent's container: the calls that its seccomp profile forbids, and a read-only /proc/sys. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, it } from "vitest";
 import { runCommand } from "../lab/command.ts";
