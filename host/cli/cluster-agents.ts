@@ -1,6 +1,6 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
 import { execFile } from "node:child_process";
-import { CONTROLLER_LABELS } from "../kubernetes/labels.ts";
+import { AGENT_LABELS, CONTROLLER_LABELS } from "../kubernetes/labels.ts";
 import { messageOf } from "../lib/describe.ts";
 import { inParallel } from "../lib/in-parallel.ts";
 import { printable, printableLines } from "../lib/printable.ts";
@@ -12,7 +12,6 @@ import type { PodName } from "./source.ts";
 export interface ClusterOptions {
   /** Default: all nodes. */
   readonly node?: string | undefined;
-  readonly selector: string;
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;
   /** Longest time that one agent may take: milliseconds. Default: {@link AGENT_MS}. */
@@ -56,11 +55,11 @@ interface AgentAnswer {
  * cannot list them, or there is none.
  */
 export async function listAgents(options: ClusterOptions): Promise<AgentPod[]> {
-  const { node, selector } = options;
+  const { node } = options;
   const fields = ["namespace", "name"].map((key) => `{.metadata.${key}}{'\\t'}`).join("");
   const columns = `${fields}{.spec.nodeName}{'\\t'}{.status.phase}{'\\t'}{.metadata.deletionTimestamp}{'\\n'}`;
   const { exitCode, stdout, error } = await kubectlAside(options, [
-    ...["get", "pods", "--all-namespaces", `--selector=${selector}`],
+    ...["get", "pods", "--all-namespaces", `--selector=${AGENT_LABELS}`],
     ...(node === undefined ? [] : [`--field-selector=spec.nodeName=${node}`]),
     `--output=jsonpath={range .items[*]}${columns}{end}`,
   ]);
@@ -75,10 +74,9 @@ export async function listAgents(options: ClusterOptions): Promise<AgentPod[]> {
   return chosen.sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
-function noAgents({ node, selector }: ClusterOptions): Error {
-  return new Error(
-    `No agent is running${node === undefined ? "" : ` on node "${node}"`}: no pod has the labels ${selector}`,
-  );
+function noAgents({ node }: ClusterOptions): Error {
+  const place = node === undefined ? "" : ` on node "${node}"`;
+  return new Error(`No agent is running${place}: no pod has the labels ${AGENT_LABELS}`);
 }
 
 export function isRunning({ phase }: AgentPod): boolean {

@@ -166,11 +166,10 @@ export class ClusterSource implements Source {
     };
     for (const resource of resources) this.#followed.set(resource, this.#reflect(resource, onChange));
     const reflectors = [...this.#followed.values()];
-    const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     let wasAway = false;
     try {
       for (const reflector of reflectors) reflector.start();
-      await Promise.race([Promise.all(reflectors.map((reflector) => this.#synced(reflector))), ended]);
+      await Promise.all(reflectors.map((reflector) => this.#synced(reflector, signal)));
       while (!signal.aborted) {
         isChanged = false;
         yield;
@@ -193,10 +192,11 @@ export class ClusterSource implements Source {
   }
 
   /** Rejects with the reason if the first list does not come in time. */
-  async #synced(reflector: Reflector<KubeObject>): Promise<void> {
+  async #synced(reflector: Reflector<KubeObject>, signal: AbortSignal): Promise<void> {
     try {
-      await reflector.synced(AbortSignal.timeout(CLUSTER_PATIENCE_MS));
+      await reflector.synced(AbortSignal.any([signal, AbortSignal.timeout(CLUSTER_PATIENCE_MS)]));
     } catch (error) {
+      if (signal.aborted) return;
       throw reflector.problems[0] === undefined ? error : new Error(reflector.problems[0]);
     }
   }

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { Command, Option } from "commander";
 import type { ClusterFacts } from "../findings/find-cluster-damage.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
-import { AGENT_LABELS } from "../kubernetes/labels.ts";
 import { messageOf } from "../lib/describe.ts";
 import { printableLines } from "../lib/printable.ts";
 import type { Finding } from "../records/finding.ts";
@@ -27,7 +26,6 @@ interface GlobalOptions {
   readonly kubeconfig?: string;
   readonly context?: string;
   readonly node?: string;
-  readonly selector: string;
   readonly timeout?: string;
 }
 
@@ -79,7 +77,7 @@ interface ClusterCheck {
 }
 
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */
-const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector", "--timeout"];
+const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--timeout"];
 
 /** The text of the option --namespace of a command about one pod. */
 export const NAMESPACE_OF_POD = "namespace of the pod; default: of the kubeconfig's context, else default";
@@ -118,8 +116,7 @@ export class CommandLine {
       )
       .option("--context <name>", "use this context of the kubeconfig")
       .option("--node <name>", "only this node: its allocations, its agent")
-      .option("--timeout <duration>", "of a cluster: how long one agent's answer may take, such as 10s")
-      .addOption(new Option("--selector <labels>", "labels of the agents' pods").default(AGENT_LABELS).hideHelp());
+      .option("--timeout <duration>", "of a cluster: how long one agent's answer may take, such as 10s");
   }
 
   /** Whether the words call or describe the command; without words all are described. */
@@ -230,11 +227,11 @@ export class CommandLine {
 
   /** Which agents are called in a cluster. */
   get place(): ClusterOptions {
-    const { node, selector, kubeconfig, context, timeout } = this.options;
+    const { node, kubeconfig, context, timeout } = this.options;
     const { writeError, isRewritable = false } = this.#terminal;
     const timeoutMs = timeout === undefined ? undefined : parseSpan("--timeout", timeout);
     const progress = isRewritable ? (text: string): void => writeError(`\r${text}\u001b[K`) : undefined;
-    return { selector, node, kubeconfig, context, timeoutMs, progress };
+    return { node, kubeconfig, context, timeoutMs, progress };
   }
 
   /** Refuses a socket that Node.js would take for TCP port 80, and the agent of another node than --node. */

@@ -33,15 +33,7 @@ import {
   pause,
   pauseMs,
 } from "./http/retry.ts";
-import {
-  ApiError,
-  ApiUnavailable,
-  isInternal,
-  type KubeApi,
-  type KubeCall,
-  type KubeObject,
-  type KubeWatch,
-} from "./kube-api.ts";
+import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
 
 /** Time for which a read is retried if its caller sets no limit: milliseconds. */
 const READ_PATIENCE_MS = 15_000;
@@ -181,7 +173,7 @@ export class KubeClient implements KubeApi {
         if (!mayPass(failure) && last instanceof ApiError) throw last;
         // A 5xx may be a proxy's, or say that etcd has not answered in time.
         if (failure.kind === "no answer" || failure.status !== 429) call.onUnanswered?.();
-        if (call.isErrorFinal === true && isInternal(last)) throw last;
+        if (last instanceof ApiError && call.isFinal?.(last) === true) throw last;
         if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last, answer);
         const retryAfterMs = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
         await pause(pauseMs(attempt, this.#options.random(), retryAfterMs), patience.signal).catch(() => {

@@ -40,8 +40,8 @@ export interface KubeCall {
   readonly attemptMs?: number;
   /** The caller waits for the answer, and its own caller decides when to try again: it never rests (RefusedWrites). */
   readonly isAsked?: boolean;
-  /** An internal error ends the call, as it may be about this object alone: that of a webhook. Default: it is retried. */
-  readonly isErrorFinal?: boolean;
+  /** Which transient failures that the server answers with end the call. Default: none. */
+  readonly isFinal?: (answer: ApiError) => boolean;
   /** Called when an attempt had no answer, or a 5xx: it may be carried out even after a later one was answered. */
   readonly onUnanswered?: () => void;
   /** Aborts the call, queued or not; it rejects with the signal's reason. */
@@ -147,11 +147,6 @@ export function isForbidden(error: unknown): error is ApiError {
 /** Returns whether the name is taken, or the object has changed since. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409;
-}
-
-/** Returns whether the server met an error in this one call, as where an admission webhook fails for the object. */
-export function isInternal(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 500 && error.reason === "InternalError";
 }
 
 /** Returns whether the object has gone, or has changed since. */

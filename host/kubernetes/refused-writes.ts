@@ -1,10 +1,10 @@
 /**
  * Lets writes rest that the API server refuses: the same write of the same object is sent again after a pause that
  * grows to a minute, or as soon as the object has changed. In between it is answered with the refusal, so a loop may
- * repeat it as often as it likes. An internal error counts: it is that of a webhook for one object. A missing answer and
- * any other 5xx are no refusals: the client retries them.
+ * repeat it as often as it likes. An internal error counts: it is that of a webhook for one object. A missing answer or
+ * another 5xx is no refusal: the client retries it.
  */
-import { ApiError, isInternal, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
 /**
  * Most refused writes within one second, of all loops of a process, beside those that are under way when a collection
@@ -122,7 +122,7 @@ export class RefusedWrites {
     if (before !== undefined && restMs > 0) throw new RefusedWrite(before.refusal, restMs, before.isLasting);
     const reserved = this.#reserve(target, before);
     try {
-      const answer = await api.call({ ...call, isErrorFinal: true });
+      const answer = await api.call({ ...call, isFinal: isInternal });
       this.#release(reserved);
       this.#succeed(target, answer);
       return answer;
@@ -255,6 +255,9 @@ function partOf(object: object, name: string): Readonly<Record<string, unknown>>
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
+/** As where an admission webhook fails for the object. */
+const isInternal = ({ status, reason }: ApiError): boolean => status === 500 && reason === "InternalError";
+
 /**
  * An absent object is no refusal: the kind may come back with all of its objects. Nor is a taken name. 408 and 429 are
  * the server's load.
@@ -262,8 +265,9 @@ function partOf(object: object, name: string): Readonly<Record<string, unknown>>
 function isRefusal(error: unknown, { method }: KubeCall): error is ApiError {
   if (!(error instanceof ApiError) || error instanceof RefusedWrite) return false;
   const { status } = error;
-  if (isInternal(error)) return true;
-  return status >= 400 && status < 500 && ![404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
+  const isOfServer =
+    status < 400 || status >= 500 || [404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
+  return isInternal(error) || !isOfServer;
 }
 
 /** Writes that do not wait for each other: a refusal for one object does not stop those of the others. */

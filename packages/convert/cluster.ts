@@ -1,18 +1,17 @@
 /** The cluster as source and as target of a conversion: lists of a peer's objects, and server-side apply. */
 
 import type { ClusterSource } from "../../host/cli/cluster-source.ts";
-import { CLUSTER_PATIENCE_MS } from "../../host/cli/read-objects.ts";
+import { CLUSTER_PATIENCE_MS, listObjects } from "../../host/cli/read-objects.ts";
 import { ApiError, callIfThere, isNotFound, type KubeApi, type KubeObject } from "../../host/kubernetes/kube-api.ts";
-import { listPages } from "../../host/kubernetes/list.ts";
 import {
   CONFIG_MAPS,
-  collectionPath,
   NAMESPACES,
   NETWORK_DEFINITIONS,
   objectPath,
   PODS,
   type Resource,
 } from "../../host/kubernetes/paths.ts";
+import { orElse } from "../../host/lib/try-or.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../host/resources/collections.ts";
 import { decodeIpAllocation } from "../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../host/resources/ip-pool.ts";
@@ -91,23 +90,8 @@ export async function readTarget({ api }: ClusterSource): Promise<Target> {
 }
 
 /** Returns no objects of a kind that is not installed. */
-async function list(
-  api: KubeApi,
-  resource: Resource,
-  query: Readonly<Record<string, string>> = {},
-): Promise<KubeObject[]> {
-  const objects: KubeObject[] = [];
-  try {
-    for await (const { items } of listPages(api, {
-      path: collectionPath(resource),
-      query,
-      patienceMs: CLUSTER_PATIENCE_MS,
-    }))
-      objects.push(...items);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
-  return objects;
+function list(api: KubeApi, resource: Resource, query: Readonly<Record<string, string>> = {}): Promise<KubeObject[]> {
+  return listObjects(api, { resource, query }).catch(orElse(isNotFound, []));
 }
 
 const RESOURCES: Readonly<Record<string, Resource>> = {

@@ -129,14 +129,13 @@ interface Assigned {
   readonly ips: readonly string[] | undefined;
   /** Those of its status that stay, and are announced, until it is told others. */
   readonly stays: readonly string[];
-  readonly refusal: Refusal | undefined;
-  /** Why it has no address of its other family, a sentence; "" if it has, or wants none. */
-  readonly lack: string;
+  /** It is refused, or a sentence about its other family, of which it has no address; "" if it has, or wants none. */
+  readonly why: Refusal | string;
   /** Time after which it is to be looked at again, whatever has changed: milliseconds. */
   readonly dueMs: number | undefined;
 }
 
-const UNASSIGNED = { ips: undefined, refusal: undefined, lack: "", dueMs: undefined };
+const UNASSIGNED = { ips: undefined, why: "", dueMs: undefined };
 
 async function assign(
   deps: ServeDeps,
@@ -153,20 +152,15 @@ async function assign(
       return { ...UNASSIGNED, dueMs: BALANCERS_REST_MS };
   const dueMs = refusal && REFUSED_RETRY_MS;
   const ips = isRefused ? keptBy(service, world) : wanted.map(({ ip }) => ip);
-  const told = isRefused ? { refusal, lack: "" } : { refusal: undefined, lack: refusal?.message ?? "" };
-  return { ips: ips.map(formatIp), ...told, dueMs };
+  return { ips: ips.map(formatIp), why: isRefused ? refusal : (refusal?.message ?? ""), dueMs };
 }
 
 /** Returns when to look at it again: milliseconds; undefined if it has all that it wants. */
-async function tell(
-  deps: ServeDeps,
-  { service, ips, stays, refusal, lack, dueMs }: Assigned,
-  kept: Exclude<Kept, "outdated">,
-) {
+async function tell(deps: ServeDeps, { service, ips, stays, why, dueMs }: Assigned, kept: Exclude<Kept, "outdated">) {
   if (ips === undefined) return dueMs;
   const isHeld = kept !== "kept" && ips.some((text) => !service.ingress.includes(text));
   const held = isHeld && { reason: "NotAnnounced", message: kept.refusal };
-  const isWritten = await report(deps, service, held ? stays : ips, held || refusal || lack);
+  const isWritten = await report(deps, service, held ? stays : ips, held || why);
   return isWritten && !held ? dueMs : REFUSED_RETRY_MS;
 }
 
@@ -328,10 +322,7 @@ async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promi
   return isGiven;
 }
 
-/**
- * Writes the status if it says something else. Returns false if the Service has changed since. `why`: it is refused, or
- * the text about what it lacks.
- */
+/** Writes the status if it says something else. Returns false if the Service has changed since. */
 async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], why: Refusal | string) {
   const [refusal, lack] = typeof why === "string" ? [undefined, why] : [why, ""];
   const { namespace, name, uid, resourceVersion, conditions, ingress } = service;

@@ -129,16 +129,15 @@ interface Refusing {
   readonly hasCoordinator: boolean;
   /** The paths that it refuses to write. Default: all. */
   readonly only?: RegExp;
-  /** Adds to the world. */
-  readonly more?: (server: MemoryApiServer, owners: ScriptedPoolOwners) => void;
   /** Time by which watches are late. Default: 0. */
   readonly lateMs?: number;
 }
 
-/** The calls of one controller while the server refuses the verbs, and until two minutes later. */
+/** The calls of one controller while the server refuses the verbs, and until two minutes later. `more`: in the world. */
 export async function play(
   start: StartController,
-  { verbs, status, forMs, hasCoordinator, only = /./, more, lateMs = 0 }: Refusing,
+  { verbs, status, forMs, hasCoordinator, only = /./, lateMs = 0 }: Refusing,
+  more?: (server: MemoryApiServer, owners: ScriptedPoolOwners) => void,
 ) {
   const admission = { ...ADMITS_ALL, hasStatus: () => true };
   const server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now(), admission });

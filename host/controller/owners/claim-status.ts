@@ -4,7 +4,7 @@
  */
 
 import { ConfigError } from "../../config/config-error.ts";
-import { isNotFound } from "../../kubernetes/kube-api.ts";
+import { callIfThere } from "../../kubernetes/kube-api.ts";
 import { valueAfter } from "../../kubernetes/mirror.ts";
 import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
@@ -91,28 +91,18 @@ class ClaimStatusController {
     const { api, leading: signal } = this.#deps;
     const { namespace = "", name, uid } = of;
     const object = { namespace, name };
-    try {
-      const claim = decodeIpamClaim(
-        await api.call({ method: "GET", path: objectPath(IPAM_CLAIMS, object), signal }),
-        `IPAMClaim "${namespace}/${name}"`,
-      );
-      const [own, gone] = [this.#allocations.get(uid)?.values() ?? [], this.#gone.get(uid)?.values() ?? []];
-      const status = claim.uid === uid ? planClaimStatus(claim, [...own], [...gone]) : undefined;
-      if (status === undefined) {
-        this.#gone.delete(uid);
-        return;
-      }
-      const { resourceVersion } = claim;
-      const path = statusPath(IPAM_CLAIMS, object);
-      const patch = { path, uid, resourceVersion, body: { status }, fieldManager: CLAIM_WRITER, signal };
-      if ((await patchIfSame(api, patch)) !== undefined) return void this.#gone.delete(uid);
-      // Another writer was faster: compare again.
-      this.#changed.set(uid, of);
-      this.loop.wake();
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      this.#gone.delete(uid);
-    }
+    const found = await callIfThere(api, { method: "GET", path: objectPath(IPAM_CLAIMS, object), signal });
+    const claim = found && decodeIpamClaim(found, `IPAMClaim "${namespace}/${name}"`);
+    const [own, gone] = [this.#allocations.get(uid)?.values() ?? [], this.#gone.get(uid)?.values() ?? []];
+    const status = claim?.uid === uid ? planClaimStatus(claim, [...own], [...gone]) : undefined;
+    if (claim === undefined || status === undefined) return void this.#gone.delete(uid);
+    const { resourceVersion } = claim;
+    const path = statusPath(IPAM_CLAIMS, object);
+    const patch = { path, uid, resourceVersion, body: { status }, fieldManager: CLAIM_WRITER, signal };
+    if ((await patchIfSame(api, patch)) !== undefined) return void this.#gone.delete(uid);
+    // Another writer was faster: compare again.
+    this.#changed.set(uid, of);
+    this.loop.wake();
   }
 }
 

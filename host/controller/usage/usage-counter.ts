@@ -36,17 +36,14 @@ interface CountedPool extends Counted {
   readonly tally: PoolTally;
 }
 
-interface Surroundings extends Omit<Counted, "spec"> {
-  /** Reservations that are there since the last time, or not any more. */
-  readonly changed: readonly ReservedIp[];
-}
-
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());
   readonly #pools = new Map<string, CountedPool>();
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
   #reserved: readonly ReservedIp[] = [];
+  /** Those that came or went when they were taken last. */
+  #moved: readonly ReservedIp[] = [];
   #index = new SpacesIndex<CountedPool>([]);
   /** Names of changed pools; the caller clears the set. */
   readonly changed = new Set<string>();
@@ -54,12 +51,12 @@ export class UsageCounter {
   /** Takes the current pools and all allocations. Recounts pools whose shape has changed. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
-    const changed = [...new Set(this.#reserved).symmetricDifference(new Set(reserved))];
+    this.#moved = [...new Set(this.#reserved).symmetricDifference(new Set(reserved))];
     this.#reserved = reserved;
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
     const fresh = segmentsOf(pools).flatMap((network) => {
       const others = unionOfRouters(network);
-      return network.flatMap((pool) => this.#update(pool, { reserved, others, changed }));
+      return network.flatMap((pool) => this.#update(pool, others));
     });
     this.#index = indexOf([...this.#pools.values()]);
     if (fresh.length === 0) return;
@@ -95,10 +92,10 @@ export class UsageCounter {
   }
 
   /** Returns a new count if the pool has none of its current shape. */
-  #update({ name, spec }: IpPool, { changed, ...around }: Surroundings): CountedPool[] {
-    const by = { spec, ...around };
+  #update({ name, spec }: IpPool, others: readonly Ip[]): CountedPool[] {
+    const by = { spec, reserved: this.#reserved, others };
     const counted = this.#pools.get(name);
-    if (counted !== undefined && isSameShape(counted, by, changed)) {
+    if (counted !== undefined && isSameShape(counted, by, this.#moved)) {
       this.#pools.set(name, { ...counted, ...by });
       return [];
     }
@@ -133,12 +130,12 @@ export class UsageCounter {
   }
 }
 
-/** `changed`: the reservations that one of them does not have. */
-function isSameShape(a: Counted, b: Counted, changed: readonly ReservedIp[]): boolean {
+/** `moved`: the reservations that one of them does not have. */
+function isSameShape(a: Counted, b: Counted, moved: readonly ReservedIp[]): boolean {
   if (a.spec.addressSpace !== b.spec.addressSpace) return false;
   const whole = rangeOfPrefix(b.spec.subnet);
   const isNear = ({ spec }: ReservedIp): boolean => spec.ranges.some((range) => rangesOverlap(range, whole));
-  if (a.spec === b.spec && !changed.some(isNear) && isSameList(a.others, b.others, equalIp)) return true;
+  if (a.spec === b.spec && !moved.some(isNear) && isSameList(a.others, b.others, equalIp)) return true;
   return equalShape(shapeOf(a), shapeOf(b));
 }
 

@@ -1,10 +1,11 @@
 /** The usage objects in the API server: reads all, writes one with preconditions, deletes those of deleted pools. */
 
 import { createHash } from "node:crypto";
-import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { callIfThere, isOutdated, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import { orElse } from "../../lib/try-or.ts";
 import { IP_POOL_USAGES } from "../../resources/collections.ts";
 import { decodeIpPoolUsage, encodeIpPoolUsage, type PoolUsage } from "../../resources/ip-pool-usage.ts";
 import type { Counts } from "./plan-usage.ts";
@@ -62,14 +63,11 @@ export class UsageObjects {
     const precondition = known && { uid: known.uid, resourceVersion: known.resourceVersion };
     const body = encodeIpPoolUsage(usage, { name, poolUid: uid, ...precondition });
     const [method, path] = known === undefined ? (["POST", USAGES] as const) : (["PUT", pathOf(name)] as const);
-    try {
-      this.#known.set(name, knownOf(await this.#api.call({ method, path, body, signal: this.#leading })));
-      return true;
-    } catch (error) {
-      if (!isConflict(error) && !isNotFound(error)) throw error;
-      await this.#read(name);
-      return false;
-    }
+    const call = { method, path, body, signal: this.#leading };
+    const written = await this.#api.call(call).catch(orElse(isOutdated, undefined));
+    if (written === undefined) await this.#read(name);
+    else this.#known.set(name, knownOf(written));
+    return written !== undefined;
   }
 
   async drop(name: string): Promise<void> {
@@ -77,23 +75,15 @@ export class UsageObjects {
     if (known === undefined) return;
     const preconditions = { uid: known.uid, resourceVersion: known.resourceVersion };
     const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions };
-    try {
-      await this.#api.call({ method: "DELETE", path: pathOf(name), body, signal: this.#leading });
-      this.#known.delete(name);
-    } catch (error) {
-      if (!isConflict(error) && !isNotFound(error)) throw error;
-      await this.#read(name);
-    }
+    const call = { method: "DELETE", path: pathOf(name), body, signal: this.#leading } as const;
+    if ((await this.#api.call(call).catch(orElse(isOutdated, undefined))) === undefined) await this.#read(name);
+    else this.#known.delete(name);
   }
 
   async #read(name: string): Promise<void> {
-    try {
-      const call = { method: "GET", path: pathOf(name), signal: this.#leading } as const;
-      this.#known.set(name, knownOf(await this.#api.call(call)));
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      this.#known.delete(name);
-    }
+    const found = await callIfThere(this.#api, { method: "GET", path: pathOf(name), signal: this.#leading });
+    if (found === undefined) this.#known.delete(name);
+    else this.#known.set(name, knownOf(found));
   }
 }
 

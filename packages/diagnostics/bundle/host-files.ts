@@ -86,15 +86,10 @@ function readDefinitions(directory: string): BundleFile[] {
   return names
     .slice(0, MAX_BUNDLE_DEFINITIONS)
     .map((name) => {
-      const path = `net.d/${name.slice(0, 60)}`;
-      try {
-        const { text, wholeBytes } = fileTail(pathWithin(directory, name), MAX_BUNDLE_DEFINITION);
-        // One of Multus or Calico is all secret.
-        if (/kubeconfig/i.test(name) || isKubeconfig(text)) return failedFile(path, "A kubeconfig is left out");
-        return { path, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_DEFINITION) };
-      } catch (error) {
-        return failedFile(path, messageOf(error));
-      }
+      const file = readTail(`net.d/${name.slice(0, 60)}`, directory, name, MAX_BUNDLE_DEFINITION);
+      // One of Multus or Calico is all secret.
+      const isSecret = /kubeconfig/i.test(name) || isKubeconfig(file.text);
+      return isSecret ? failedFile(file.path, "A kubeconfig is left out") : file;
     })
     .concat(
       names.length > MAX_BUNDLE_DEFINITIONS
@@ -125,11 +120,16 @@ function listOf(path: string, directory: string): BundleFile {
 }
 
 function readLog(name: string, directory: string): BundleFile {
+  return readTail(name, directory, name, MAX_BUNDLE_FILE);
+}
+
+/** Returns the end of a file as `path`; the reason if it cannot be read. */
+function readTail(path: string, directory: string, name: string, maxBytes: number): BundleFile {
   try {
-    const { text, wholeBytes } = fileTail(pathWithin(directory, name), MAX_BUNDLE_FILE);
-    return { path: name, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_FILE) };
+    const { text, wholeBytes } = fileTail(pathWithin(directory, name), maxBytes);
+    return { path, text, note: noteOf(text.length, wholeBytes, maxBytes) };
   } catch (error) {
-    return failedFile(name, messageOf(error));
+    return failedFile(path, messageOf(error));
   }
 }
 

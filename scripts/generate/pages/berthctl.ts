@@ -43,7 +43,7 @@ const ENVIRONMENT = [
 
 const OUTPUT_NOTES = [
   "Tables align numbers on the right; a number above 2^32 is shown by the nearest power of two (`2^64-3`). `-o json` and `-o yaml` print the records with exact numbers as text, one list; of several agents each has its `node`. With `--watch` each is a document, JSON on one line. `-o name` prints what other commands take as arguments. Keys may be added to records; none changes its meaning.",
-  "With `--watch` the whole list is followed by what changes: an address that became free has the state `Free`, a pool that has gone the note `deleted`. A cluster is watched, an agent asked every two seconds.",
+  "With `--watch` the list is followed by changes: an address that became free has the state `Free`, a pool that has gone the note `deleted`. A cluster is watched, an agent asked every two seconds; stderr says when it is away.",
   "On a terminal verdicts, findings, states and full pools have colours.",
   "Names from outside are printed with control and format characters as `\\u{1b}`, in JSON and YAML as `\\u001b`.",
 ];
