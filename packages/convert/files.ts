@@ -9,6 +9,7 @@ import * as z from "zod";
 import { UsageError } from "../../host/cli/exit-code.ts";
 import { errnoOf, messageOf } from "../../host/lib/describe.ts";
 import { readText } from "../../host/lib/regular-file.ts";
+import { insteadOf } from "../../host/lib/try-or.ts";
 import { type InputFile, isInputName } from "./input.ts";
 import type { OutputFile } from "./output.ts";
 
@@ -70,10 +71,7 @@ export function writeFiles(directory: string, files: readonly OutputFile[]): voi
 }
 
 function readList(directory: string): readonly string[] {
-  try {
-    return listSchema.safeParse(JSON.parse(readText(join(directory, LIST), MAX_INPUT_BYTES))).data?.files ?? [];
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT" || error instanceof SyntaxError) return [];
-    throw error;
-  }
+  const isAbsent = (error: unknown): boolean => errnoOf(error) === "ENOENT" || error instanceof SyntaxError;
+  const read = (): unknown => JSON.parse(readText(join(directory, LIST), MAX_INPUT_BYTES));
+  return listSchema.safeParse(insteadOf(isAbsent, undefined, read)).data?.files ?? [];
 }

@@ -11,6 +11,7 @@ import { ConfigError } from "../../host/config/config-error.ts";
 import { isDnsLabel, isDnsSubdomain } from "../../host/config/fields/names.ts";
 import { JsonError, parseJson } from "../../host/lib/json.ts";
 import { textMap } from "../../host/lib/schema.ts";
+import { insteadOf } from "../../host/lib/try-or.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import type { PlacedField } from "./findings.ts";
@@ -117,12 +118,11 @@ function networkStatusIps(annotations: Annotations): string[] {
 
 /** Returns the value; undefined if the text is no JSON. */
 export function parseQuietly(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (error instanceof JsonError) return undefined;
-    throw error;
-  }
+  return insteadOf(
+    (error) => error instanceof JsonError,
+    undefined,
+    () => parseJson(text),
+  );
 }
 
 /** Returns where the annotations for pods are; undefined for an object that makes no pods, or whose owner makes it. */

@@ -133,7 +133,7 @@ interface Refusing {
   readonly lateMs?: number;
 }
 
-/** The calls of one controller while the server refuses the verbs, and until two minutes later. `more`: in the world. */
+/** The calls of one controller while the server refuses the verbs, and for two minutes more. `more`: of the world. */
 export async function play(
   start: StartController,
   { verbs, status, forMs, hasCoordinator, only = /./, lateMs = 0 }: Refusing,

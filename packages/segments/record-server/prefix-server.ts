@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { decodeConfig } from "../../../host/config/config-error.ts";
+import { orElse } from "../../../host/lib/try-or.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../../../host/net/prefix.ts";
 import type { Change, Child, LeaseServer, Mark, Parent } from "../blocks/lease-server.ts";
 import { formatMark, parseMark } from "./child-prefix.ts";
@@ -218,12 +219,9 @@ export class PrefixServer implements LeaseServer<ParentPrefix> {
 
   /** Returns undefined for a refusal with this status. */
   async #unless(expected: number | undefined, request: ServerRequest): Promise<ServerAnswer | undefined> {
-    try {
-      return await this.#options.client.request(request);
-    } catch (error) {
-      if (error instanceof RecordServerError && expected !== undefined && error.status === expected) return undefined;
-      throw error;
-    }
+    const isExpected = (error: unknown): boolean =>
+      error instanceof RecordServerError && expected !== undefined && error.status === expected;
+    return await this.#options.client.request(request).catch(orElse(isExpected, undefined));
   }
 }
 

@@ -141,15 +141,9 @@ it("of a host has all pages of addresses", async () => {
   const two = { ...LINE, address: "10.0.0.2", cursor: "10.0.0.2" };
   answer({ ...pageOf(two), ...pageOf(LINE), "/v1/allocations?after=10.0.0.1": [two] });
   const none = "/nowhere";
-  const paths = {
-    socket,
-    confDirectory: none,
-    binDirectory: none,
-    stateDirectory: none,
-    hostRoot: none,
-    logDirectory: none,
-  };
-  const { text = "" } = (await collectHostFiles(paths, "1")).find(({ path }) => /allocations/.test(path)) ?? {};
+  const paths = { confDirectory: none, binDirectory: none, stateDirectory: none, hostRoot: none, logDirectory: none };
+  const files = await collectHostFiles({ socket, ...paths }, "1");
+  const { text = "" } = files.find(({ path }) => path === "agent/allocations.json") ?? {};
   expect(JSON.parse(text)).toMatchObject([LINE, two]);
 });
 

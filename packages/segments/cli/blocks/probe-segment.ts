@@ -3,6 +3,7 @@
 import { type AgentPod, askAgents, isRunning, listAgents } from "../../../../host/cli/cluster-agents.ts";
 import type { CommandLine } from "../../../../host/cli/command-line.ts";
 import { ProblemError } from "../../../../host/cli/exit-code.ts";
+import { tryTo } from "../../../../host/cli/read-objects.ts";
 import { sizeOf, spansOf } from "../../../../host/core/spans.ts";
 import { decode } from "../../../../host/lib/schema.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
@@ -86,12 +87,8 @@ function wordsOf({ subnet, addressSpace }: Segment, ranges: readonly Range[]): r
 /** An agent of an earlier release does not know the command. */
 function recordOf(answer: { readonly exitCode: number; readonly stdout: string } | undefined): ProbeRecord | undefined {
   if (answer?.exitCode !== 0) return undefined;
-  try {
-    const decoded = decode(probeRecord, JSON.parse(answer.stdout));
-    return decoded.ok ? decoded.value : undefined;
-  } catch {
-    return undefined;
-  }
+  const decoded = tryTo(() => decode(probeRecord, JSON.parse(answer.stdout)));
+  return decoded?.ok ? decoded.value : undefined;
 }
 
 export function describeMachine({ address, mac, node }: FoundMachine): string {

@@ -5,6 +5,7 @@ import { CLUSTER_PATIENCE_MS } from "../../../../host/cli/read-objects.ts";
 import { joinRanges, rangesOf, sharedSpans, spansOf } from "../../../../host/core/spans.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../../../../host/kubernetes/paths.ts";
+import { orElse } from "../../../../host/lib/try-or.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { formatRange, type Range } from "../../../../host/net/range.ts";
 import { IP_POOLS } from "../../../../host/resources/collections.ts";
@@ -96,11 +97,9 @@ export async function changePool(
   let object = before;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const { uid, resourceVersion } = metadataOf(object);
-    try {
-      return await api.call({ method: "PATCH", path, body: { metadata: { uid, resourceVersion }, ...change } });
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
+    const call = { method: "PATCH", path, body: { metadata: { uid, resourceVersion }, ...change } } as const;
+    const changed = await api.call(call).catch(orElse(isConflict, undefined));
+    if (changed !== undefined) return changed;
     // The controller writes the status all the time.
     object = await readPool(api, name);
     if (metadataOf(object).generation !== metadataOf(before).generation) break;
