@@ -22,12 +22,6 @@ interface Running {
 
 const WORKER_HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 24 };
 
-/** Returns the worker beside this file: a bundle in `dist`, TypeScript in the source tree. */
-function workerUrl(): URL {
-  const name = import.meta.url.endsWith(".ts") ? "./link-remover-worker.ts" : "./link-remover-worker.mjs";
-  return new URL(name, import.meta.url);
-}
-
 /** Deletes links of the namespace at `netnsPath`. The first deletion starts the thread, also after it has died. */
 export class LinkRemover {
   readonly #netnsPath: string;
@@ -73,7 +67,10 @@ export class LinkRemover {
 
   #start(): Running {
     const workerData: RemoverOptions = { netnsPath: this.#netnsPath, group: REMOVAL_GROUP };
-    const worker = new Worker(workerUrl(), { workerData, name: "link-remover", resourceLimits: WORKER_HEAP });
+    // Beside this file: a bundle in `dist`, TypeScript in the source tree.
+    const name = import.meta.url.endsWith(".ts") ? "./link-remover-worker.ts" : "./link-remover-worker.mjs";
+    const url = new URL(name, import.meta.url);
+    const worker = new Worker(url, { workerData, name: "link-remover", resourceLimits: WORKER_HEAP });
     const running: Running = { worker, waiting: new Map() };
     worker.unref();
     worker.on("message", (answer: RemovalAnswer) => resolveRemoval(running, answer));

@@ -3,12 +3,8 @@ import type { KubeObject } from "./kube-api.ts";
 
 /** `name`, or `namespace/name`. */
 export function keyOf({ metadata }: KubeObject): string {
-  const { namespace, name } = typeof metadata === "object" && metadata !== null ? namesOf(metadata) : {};
+  const { namespace, name }: { namespace?: unknown; name?: unknown } = Object(metadata);
   return namespace === undefined ? `${name}` : `${namespace}/${name}`;
-}
-
-function namesOf(metadata: object): { namespace?: unknown; name?: unknown } {
-  return metadata;
 }
 
 /** `IPPool "blue"` */

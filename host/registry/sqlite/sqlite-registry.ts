@@ -74,16 +74,13 @@ function restrictToOwner(directory: string): void {
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }
 
-/** The worker is beside this file: a bundle in the build, TypeScript in the source tree. */
-function workerUrl(): URL {
-  return new URL(import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs", import.meta.url);
-}
-
 async function openSqlite(options: SqliteRegistryOptions, isJournal: boolean): Promise<SqliteRegistry> {
   mkdirSync(options.directory, { recursive: true, mode: 0o700 });
   restrictToOwner(options.directory);
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  const worker = new Worker(workerUrl(), { workerData: bell, name: "registry" });
+  // The worker is beside this file: a bundle in the build, TypeScript in the source tree.
+  const name = import.meta.url.endsWith(".ts") ? "./sqlite-worker.ts" : "./sqlite-worker.mjs";
+  const worker = new Worker(new URL(name, import.meta.url), { workerData: bell, name: "registry" });
   const { directory, witness, bootId, lockWaitMs, cooldowns, faultPlan, faultCounter } = options;
   const times = { lockWaitMs, cooldowns, nowMs: options.nowMs() };
   const session: SessionOptions = { directory, witness, bootId, ...times, faultPlan, faultCounter, isJournal };

@@ -9,29 +9,21 @@ import { encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
 import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
 
-function encodeNeighbourDump(linkIndex?: number): Uint8Array {
-  const attributes = present([optional(NDA_IFINDEX, linkIndex, encodeUint32)]);
-  return encodeNeighbourMessage({ family: AF_UNSPEC, attributes });
-}
-
 /** Returns the neighbours of one link, or of all; none if the link is gone. */
 export function listNeighbours(conversation: Conversation, linkIndex?: number): NeighbourMessage[] {
   const operation = linkIndex === undefined ? "list neighbours" : `list neighbours on link ${linkIndex}`;
-  const payload = encodeNeighbourDump(linkIndex);
+  const attributes = present([optional(NDA_IFINDEX, linkIndex, encodeUint32)]);
+  const payload = encodeNeighbourMessage({ family: AF_UNSPEC, attributes });
   const answers = unlessRefused([ENODEV], () => conversation.dump({ operation, type: RTM_GETNEIGH, payload })) ?? [];
   const messages = answers.map(decodeNeighbourMessage);
   return messages.filter(({ index }) => linkIndex === undefined || index === linkIndex);
 }
 
-function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
-  const attributes = [attribute(NDA_DST, encodeIp(ip))];
-  return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
-}
-
 /** Returns the entry of that address on the link; undefined without the entry, the link, or IPv6 in the kernel. */
 export function findNeighbour(conversation: Conversation, linkIndex: number, ip: Ip): NeighbourMessage | undefined {
   const operation = `get neighbour ${formatIp(ip)} on link ${linkIndex}`;
-  const payload = encodeNeighbourOf(linkIndex, ip);
+  const attributes = [attribute(NDA_DST, encodeIp(ip))];
+  const payload = encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
   const answers = unlessRefused([ENOENT, ENODEV, EAFNOSUPPORT], () =>
     conversation.request({ operation, type: RTM_GETNEIGH, payload }),
   );

@@ -35,11 +35,6 @@ interface RouteFilter {
 /** Offset of the table's number in the fixed part. */
 const TABLE_OFFSET = 4;
 
-function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
-  const attributes = present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]);
-  return encodeRouteMessage({ family: encodeFamily(family), attributes });
-}
-
 function isLocal({ payload }: Message): boolean {
   return payload[TABLE_OFFSET] === RT_TABLE_LOCAL;
 }
@@ -49,10 +44,12 @@ function isLocal({ payload }: Message): boolean {
  * without IPv6 (`ipv6.disable=1`) answers with the routes of all other families; those are left out.
  */
 export function listRoutes(conversation: Conversation, filter: RouteFilter = {}): RouteMessage[] {
+  const { table, link } = filter;
+  const attributes = present([optional(RTA_TABLE, table, encodeUint32), optional(RTA_OIF, link, encodeUint32)]);
   const families = filter.family === undefined ? FAMILIES : [filter.family];
   const messages = families.flatMap((family) => {
-    const payload = encodeRouteDump(family, filter);
-    const operation = `list IPv${family} routes${filter.table === undefined ? "" : ` of table ${filter.table}`}`;
+    const payload = encodeRouteMessage({ family: encodeFamily(family), attributes });
+    const operation = `list IPv${family} routes${table === undefined ? "" : ` of table ${table}`}`;
     const found = unlessRefused([ENOENT], () => conversation.dump({ operation, type: RTM_GETROUTE, payload })) ?? [];
     return found.filter((message) => message.payload[0] === encodeFamily(family));
   });
