@@ -19,10 +19,10 @@ interface ServiceManager {
 }
 
 /** Without a service manager the calls do nothing. Messages that cannot be sent are dropped: the service works. */
-export function openServiceManager(environment: Environment, native: () => Native = loadNative): ServiceManager {
+export function openServiceManager(environment: Environment): ServiceManager {
   const path = environment.NOTIFY_SOCKET;
   if (path === undefined || !/^[/@]./.test(path)) return { ready: () => {}, stopping: () => {} };
-  const send = openSocket(path, native());
+  const send = openSocket(path, loadNative());
   let watchdog: NodeJS.Timeout | undefined;
   return {
     ready: () => {

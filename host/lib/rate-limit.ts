@@ -29,8 +29,8 @@ export class RateLimit {
     return true;
   }
 
-  giveBack(key: string, cost = 1): void {
-    this.#left.set(key, { count: this.#count(key) + cost, atMs: this.#nowMs() });
+  giveBack(key: string): void {
+    this.#left.set(key, { count: this.#count(key) + 1, atMs: this.#nowMs() });
   }
 
   #count(key: string): number {

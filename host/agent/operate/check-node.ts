@@ -38,7 +38,7 @@ interface CheckDeps {
  * Rejects with RegistryError. Any other state that cannot be read is one of the record's problems. `withUsed`: the
  * record has the addresses of NICs.
  */
-export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Promise<CheckRecord> {
+export async function checkNode(deps: CheckDeps, withUsed: boolean): Promise<CheckRecord> {
   const first = await readNode(deps);
   const before = new Set(first.findings.map(keyOf));
   const isClean = before.size === 0;
@@ -58,11 +58,11 @@ export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Pro
 }
 
 /** Restores missing objects of the coordinator's attachments, then checks. Rejects as {@link checkNode}. */
-export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean } = {}): Promise<CheckRecord> {
+export async function repairNode(deps: CheckDeps, withUsed: boolean): Promise<CheckRecord> {
   const { facts } = await readFacts(deps);
   const { networks, identifier } = deps.backend.ipam;
   const { repaired, findings } = await repairDrift({ coordinator: deps.coordinator, networks, identifier }, facts);
-  const record = await checkNode(deps, options);
+  const record = await checkNode(deps, withUsed);
   return { ...record, repaired, findings: [...findings, ...record.findings] };
 }
 

@@ -62,12 +62,9 @@ export class UnreadError extends Error {
   override readonly name = "UnreadError";
 }
 
-/** Changes nothing, in the cluster or on this node. Rejects with UnreadError, and with the signal's reason. */
-export async function explainPod(
-  deps: ExplainDeps,
-  question: Question,
-  signal: AbortSignal = AbortSignal.timeout(EXPLAIN_LIMIT_MS),
-): Promise<ExplanationRecord> {
+/** Changes nothing, in the cluster or on this node. Rejects with UnreadError, and when the time is over. */
+export async function explainPod(deps: ExplainDeps, question: Question): Promise<ExplanationRecord> {
+  const signal = AbortSignal.timeout(EXPLAIN_LIMIT_MS);
   const { ipam, backend, toCniError } = deps;
   const { namespace, pod } = question;
   const refusalOf = (error: unknown): CniError => {

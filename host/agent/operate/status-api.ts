@@ -72,8 +72,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
     "/v1/history": (query, signal) => describeHistory(options.history, query, signal),
-    "/v1/check": (query) =>
-      inspections.run(async () => answerJson(await checkNode(options, { withUsed: query.has("used") }))),
+    "/v1/check": (query) => inspections.run(async () => answerJson(await checkNode(options, query.has("used")))),
     "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
   };
   const actions: Routes = {
@@ -83,8 +82,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
       if (refused !== undefined) return answerRefusal(409, refused);
       return answerOperation(options.operations, "/v1/release", query);
     },
-    "/v1/repair": (query) =>
-      inspections.run(async () => answerJson(await repairNode(options, { withUsed: query.has("used") }))),
+    "/v1/repair": (query) => inspections.run(async () => answerJson(await repairNode(options, query.has("used")))),
     "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
     ...options.routes,
   };
