@@ -13,18 +13,13 @@ interface CommandTail {
   readonly failure?: string | undefined;
 }
 
-interface TailOptions {
-  readonly maxBytes: number;
-  readonly timeoutMs: number;
-}
-
 /**
  * Resolves with the last `maxBytes` of stdout when the command has ended; it is killed after `timeoutMs`. Never
  * rejects.
  */
 export function commandTail(
   [command = "", ...words]: readonly string[],
-  { maxBytes, timeoutMs }: TailOptions,
+  { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number },
 ): Promise<CommandTail> {
   return new Promise((resolve) => {
     const tail = new Tail(maxBytes);

@@ -45,13 +45,8 @@ function takeSpans(handle: number, family: Family): Spans {
   return spans;
 }
 
-interface KeptSet {
-  readonly family: Family;
-  readonly handle: number;
-}
-
 /** The sets of the long lists used last. */
-class KeptSets extends BoundedMap<Spans, KeptSet> {
+class KeptSets extends BoundedMap<Spans, { readonly family: Family; readonly handle: number }> {
   override delete(list: Spans): boolean {
     const kept = this.get(list);
     if (kept !== undefined) coreInstance().exports.drop(kept.handle);

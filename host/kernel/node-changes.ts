@@ -125,19 +125,14 @@ function changeOf(message: ReceivedMessage): NodeChange | undefined {
   return { kind: "ruleset", program: readValue(attributes, NFTA_GEN_PROC_NAME, decodeString) ?? "" };
 }
 
-interface WatchOptions {
-  /** Time for which further notifications wait after one: milliseconds. */
-  readonly gatherMs: number;
-  readonly bufferBytes?: number;
-}
-
 /**
  * Calls `listener` for each change of a neighbour, a setting or the ruleset from now on. A kernel without nf_tables
- * reports no ruleset. Throws NetlinkError if the kernel refuses a socket.
+ * reports no ruleset. Throws NetlinkError if the kernel refuses a socket. `gatherMs`: time for which further
+ * notifications wait after one.
  */
 export function watchNodeChanges(
   netns: NetnsHandle,
-  options: WatchOptions,
+  options: { readonly gatherMs: number; readonly bufferBytes?: number },
   listener: (change: NodeChange) => void,
 ): Disposable {
   using opened = new DisposableStack();

@@ -20,11 +20,6 @@ interface Budgeted<T> {
   readonly reduce?: (value: T) => T;
 }
 
-interface Ending<T> {
-  readonly atMs: number;
-  readonly left: T | undefined;
-}
-
 /** Longest time until an object that ends is looked at again, as clocks are set: milliseconds. */
 const END_LOOK_MS = 60_000;
 
@@ -43,7 +38,7 @@ export interface MirrorOptions<T> {
   /** Whether the last value of this key's object stays in force when it is gone (rule known-stays). Default: none. */
   readonly keepsLast?: ((key: string) => boolean) | undefined;
   /** The end of an object by the wall clock, and its replacement then; undefined: none. Default: no object ends. */
-  readonly ending?: ((value: T) => Ending<T> | undefined) | undefined;
+  readonly ending?: ((value: T) => { readonly atMs: number; readonly left: T | undefined } | undefined) | undefined;
   /** Set for a collection that tenants write. */
   readonly budgeted?: Budgeted<T> | undefined;
 }

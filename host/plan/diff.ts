@@ -83,14 +83,9 @@ function cached<T>({ key, value }: Identity<T>): Identity<T> {
   return { key: key === value ? values : once(key), value: values };
 }
 
-interface Change<T> {
-  /** Own objects with the same key, which have to go first; there may be several routes to a key. */
-  readonly instead: readonly T[];
-  readonly add: T;
-}
-
 interface Changes<T> {
-  readonly adds: readonly Change<T>[];
+  /** `instead`: own objects with the same key, which have to go first; there may be several routes to a key. */
+  readonly adds: readonly { readonly instead: readonly T[]; readonly add: T }[];
   readonly deletes: readonly T[];
 }
 

@@ -7,13 +7,8 @@ import type { BondSettings } from "./bond.ts";
 import type { NftTable } from "./nft-table.ts";
 import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
 
-interface VethEnd {
-  readonly name: string;
-  readonly mac: Mac;
-}
-
 /** A veth pair with one end in each namespace, both down. */
-export type Veth = Readonly<Record<Place, VethEnd>>;
+export type Veth = Readonly<Record<Place, { readonly name: string; readonly mac: Mac }>>;
 
 /** A device on top of other links. A new one is down, and a new bond has no members. */
 export type Device =

@@ -138,8 +138,7 @@ const of = (family: number): string => (family === 6 ? "ip -6" : "ip");
 
 /** Formats the operation as one line, without a newline. */
 export function formatOperation(operation: Operation): string {
-  const { kind } = operation;
-  const verb = kind.startsWith("add-") ? "add" : "del";
+  const verb = operation.kind.startsWith("add-") ? "add" : "del";
   switch (operation.kind) {
     case "add-veth": {
       const { host, pod } = operation.veth;

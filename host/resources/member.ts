@@ -30,14 +30,11 @@ export function describeMember(workload: Pick<Workload, "kind" | "namespace" | "
   return `${describeWorkload(workload)}${member === name ? "" : `, member ${member}`}`;
 }
 
-interface Kind {
-  /** `apps.kruise.io/v1beta1` */
-  readonly apiVersion: string;
-  readonly kind: string;
-}
-
-/** Returns the name of a kind of address owners that vendor-conf lists (retainByName): `StatefulSet.apps.kruise.io`. */
-export function listedKind({ apiVersion, kind }: Kind): string {
+/**
+ * Returns the name of a kind of address owners that vendor-conf lists (retainByName): `StatefulSet.apps.kruise.io` of
+ * `apps.kruise.io/v1beta1`.
+ */
+export function listedKind({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): string {
   return `${kind}.${apiVersion.split("/")[0]}`;
 }
 

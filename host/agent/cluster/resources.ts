@@ -27,12 +27,6 @@ import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request
 import type { CachedDefinition } from "./cached-definition.ts";
 import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
-interface SnapshotChange {
-  readonly snapshot: Snapshot;
-  /** Names of the pools in which it differs. */
-  readonly changed: ReadonlySet<string>;
-}
-
 /** Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit */
 const AGENT_BUDGET_BYTES = 14 * 1024 * 1024;
 
@@ -40,8 +34,8 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   readonly watches: Watches;
   /** Itself, with its present state: an ADD reads the snapshot a dozen times, and the rest only if it is refused. */
   readonly state: ResourcesState = this;
-  /** Tells of new snapshots, not of pods and namespaces, whose maps change by themselves. */
-  readonly changes = new Listeners<SnapshotChange>((error) => {
+  /** Tells of new snapshots, not of pods and namespaces, whose maps change by themselves; `changed`: the pools. */
+  readonly changes = new Listeners<{ readonly snapshot: Snapshot; readonly changed: ReadonlySet<string> }>((error) => {
     throw error;
   });
   readonly #all: readonly (readonly [name: string, watch: AnyWatch])[];

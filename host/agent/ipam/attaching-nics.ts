@@ -20,10 +20,6 @@ interface NicPlace {
   readonly ifName: string;
 }
 
-interface NicAddress extends NicPlace {
-  readonly ip: Ip;
-}
-
 interface Answered {
   /** When: milliseconds. */
   readonly atMs: number;
@@ -60,7 +56,7 @@ export class AttachingNics {
   }
 
   /** Returns whether the address may still come up on the NIC. */
-  has(nic: NicAddress): boolean {
+  has(nic: NicPlace & { readonly ip: Ip }): boolean {
     if (nic.netns === undefined || nic.netns === "") return false;
     this.#forgetOld();
     const key = keyOf(nic);

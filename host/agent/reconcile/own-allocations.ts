@@ -8,11 +8,6 @@ import type { Node } from "../../resources/node.ts";
 import type { LostAddresses } from "../gc/lost-addresses.ts";
 import { Reconciler, type ReconcilerDeps, type ReconcilerOptions } from "./reconciler.ts";
 
-interface OwnAllocationsDeps extends Omit<ReconcilerDeps, "lost"> {
-  /** The receiver of the registry's `onLost` reports. */
-  readonly lost: LostAddresses;
-}
-
 export class OwnAllocations extends Reconciler {
   readonly #lost: LostAddresses;
   /** UID of this node's Node object as last seen. */
@@ -20,7 +15,8 @@ export class OwnAllocations extends Reconciler {
   #notice: string | undefined;
   #notices = 0;
 
-  constructor(deps: OwnAllocationsDeps, options: ReconcilerOptions) {
+  /** `lost`: the receiver of the registry's `onLost` reports. */
+  constructor(deps: Omit<ReconcilerDeps, "lost"> & { readonly lost: LostAddresses }, options: ReconcilerOptions) {
     super(deps, options);
     this.#lost = deps.lost;
     this.hasten("all");

@@ -25,17 +25,12 @@ const NODE_CHECK_MAX_MS = 64_000;
 /** Most nodes whose machines are remembered. For others, sweeps detect that another machine has the name. */
 const MAX_KNOWN_MACHINES = 16_384;
 
-interface Waiting {
-  readonly pauseMs: number;
-  readonly dueMs: number;
-}
-
 export class NodeChanges {
   readonly #nowMs: () => number;
   readonly #last = new Map<string, NodeStatus>();
   /** By node, also of those that have disappeared. The one seen longest ago is dropped first. */
   readonly #machines = new BoundedMap<string, string>(MAX_KNOWN_MACHINES);
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, { readonly pauseMs: number; readonly dueMs: number }>();
   /** The last ready node that a sweep has compared. */
   #after = "";
 
