@@ -179,12 +179,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   });
   closers.push(() => ifacer[Symbol.dispose]());
   const berth = new IpamPlugin(ipam, backend);
-  const { nicsOf } = ipam.networks;
   const closing = {
     synced: (signal: AbortSignal) => backend.synced(signal),
     vendorConf: () => resources.state.snapshot.vendorConf,
     identifier: ipam.identifier,
-    nicsOf,
+    nicsOf: ipam.networks.nicsOf,
   };
   const close = (plugin: Plugin, type: string): Plugin =>
     backend.mode === "cluster" ? closeToTenants(plugin, type, closing) : plugin;

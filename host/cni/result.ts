@@ -2,7 +2,7 @@
 import type { Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
 
-export interface ResultInterface {
+interface ResultInterface {
   readonly name: string;
   readonly mac?: string | undefined;
   /** In bytes. This and the last two fields are of CNI 1.1; some plugins write them in earlier versions. */

@@ -171,9 +171,8 @@ export class ControllerProcess {
 
   /** Sets the metrics of watches, leadership and controllers. */
   collectMetrics(metrics: ControllerMetrics): void {
-    const { isLeading } = this.status;
     collectController(metrics, {
-      isLeading,
+      isLeading: this.status.isLeading,
       watches: this.caches.stats,
       unused: this.caches.budget.unused,
       problems: this.#problems,

@@ -13,8 +13,7 @@ interface StatusServerOptions {
 
 /** Rejects if the address is in use. */
 export function listenForQuestions(options: StatusServerOptions): Promise<HttpListener> {
-  const { address } = options;
-  return listenHttp({ address, answer: (path) => answer(options, path) });
+  return listenHttp({ address: options.address, answer: (path) => answer(options, path) });
 }
 
 async function answer(

@@ -220,8 +220,7 @@ export class QuarantineProber {
 
   #ask(link: ProbeLink, ip: Ip): Promise<Conflict | undefined> {
     const { detect, random } = this.#deps;
-    const { signal } = this.#closed;
-    return detect({ link, addresses: [ip], windowMs: QUARANTINE_WINDOW_MS, random, signal });
+    return detect({ link, addresses: [ip], windowMs: QUARANTINE_WINDOW_MS, random, signal: this.#closed.signal });
   }
 
   #suspect(found: ProxyArp): void {

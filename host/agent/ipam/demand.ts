@@ -216,9 +216,8 @@ async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline):
 function selectNow(deps: DemandDeps, nic: WantingNic, snapshot: Snapshot): Selected {
   const { identity, ifName, network, ipamConf } = nic;
   const definition = deps.networks.definitionOf({ ifName, network, pod: identity.subject });
-  const { vendorConf } = snapshot;
   const subject = {
-    ...{ ifName, network, ipamConf, vendorConf, node: deps.node, pod: identity.subject },
+    ...{ ifName, network, ipamConf, vendorConf: snapshot.vendorConf, node: deps.node, pod: identity.subject },
     networkNames: definition.networkNames,
     namespace: snapshot.namespaces.get(identity.namespace) ?? identity.home,
     firstNic: snapshot.firstNic,

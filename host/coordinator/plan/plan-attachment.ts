@@ -213,8 +213,7 @@ function planHost(
   const settings: LinkSettings = isMaker
     ? { up: true, alias: aliasFor(situation), group: SNAT_GROUPS[snat], mtu: pairMtu(situation) }
     : { up: true };
-  const { link } = path.host;
-  const ofUnderlay = mode === "underlay" ? [link] : [];
+  const ofUnderlay = mode === "underlay" ? [path.host.link] : [];
   return {
     wanted: {
       links: new Map(ofUnderlay.map((name) => [name, settings])),

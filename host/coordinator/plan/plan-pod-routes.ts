@@ -192,8 +192,7 @@ function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
  * over the node, for a pod without any other, gives way to a NIC's.
  */
 function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: RouteState[] } {
-  const { pod } = question;
-  const present = pod.routes.filter(
+  const present = question.pod.routes.filter(
     (route) =>
       route.table === RT_TABLE_MAIN && isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined,
   );

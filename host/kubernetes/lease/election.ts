@@ -155,11 +155,9 @@ export class Election {
 
   /** Returns false if the object has changed since it was read. */
   async #hold(object: LeaseObject | undefined): Promise<boolean> {
-    const { clock } = this.#options;
-    const startMs = clock.nowMs();
+    const startMs = this.#options.clock.nowMs();
     try {
-      const { identity: holder } = this.#options;
-      const written = await this.#write(object, { holder, isBeginning: !this.isLeading });
+      const written = await this.#write(object, { holder: this.#options.identity, isBeginning: !this.isLeading });
       this.#own = written;
       this.#observe(written);
       this.#answered();

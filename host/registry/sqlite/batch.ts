@@ -141,7 +141,8 @@ export class SqliteBatch {
 
   /** Durability is set on the connection and cannot change within a transaction. */
   #transact(operations: readonly Operation[]): Reply[] {
-    if (operations.every(({ onlyReads }) => onlyReads)) return this.#read(operations);
+    if (operations.every(({ onlyReads }) => onlyReads))
+      return operations.map(({ id, run }) => ({ id, value: run(this.#store), freed: [] }));
     if (!operations.some(({ outlivesPower }) => outlivesPower)) return this.#commit(operations);
     this.#database.exec("PRAGMA synchronous = full");
     try {
@@ -149,10 +150,6 @@ export class SqliteBatch {
     } finally {
       this.#database.exec("PRAGMA synchronous = normal");
     }
-  }
-
-  #read(operations: readonly Operation[]): Reply[] {
-    return operations.map(({ id, run }) => ({ id, value: run(this.#store), freed: [] }));
   }
 
   #commit(operations: readonly Operation[]): Reply[] {

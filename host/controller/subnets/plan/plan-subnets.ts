@@ -189,7 +189,7 @@ class Draft {
   create({ application, ifName, family, reclaim }: PoolDemand, capacity: SubnetCapacity): PlannedPool {
     const { name: subnet } = capacity.subnet.object;
     let name = "";
-    for (let attempt = 0; name === "" || this.#isTaken(name); attempt++) {
+    for (let attempt = 0; name === "" || this.view.poolNames.has(name) || this.#created.has(name); attempt++) {
       name = poolNameOf({ application, ifName, family, subnet }, attempt);
     }
     const generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
@@ -199,10 +199,6 @@ class Draft {
     this.#byKey.set(pool.key, [pool]);
     capacity.poolCount++;
     return pool;
-  }
-
-  #isTaken(name: string): boolean {
-    return this.view.poolNames.has(name) || this.#created.has(name);
   }
 
   /** A workload keeps its addresses of a Subnet that it may not name. */
