@@ -35,7 +35,7 @@ export function openOffers(caches: Caches): (of: NamingWorkload, only?: Ip) => r
   const siblings = valuesOf(caches.pools.items.values());
   // Blocks are leased for pods. A NIC's network is unknown before the pod.
   const open = siblings.filter(({ deleting, source }) => !deleting && source === undefined);
-  // What no other pool has of a disabled one is reserved, too, or another pod could get it when the pool is enabled.
+  // Addresses of a disabled pool alone are reserved, too, or another pod could get them when the pool is enabled.
   const off = new Set<string>(open.flatMap(({ name, spec }) => (spec.disable ? name : [])));
   const tableFor = (unknown: Partial<IpPoolSpec>) =>
     tableOfPools(open.map((pool) => ({ ...pool, spec: { ...pool.spec, multusName: [], disable: false, ...unknown } })));

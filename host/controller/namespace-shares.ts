@@ -49,7 +49,7 @@ export class NamespaceShares {
     const { before } = change;
     const now = valueAfter(change);
     const isKept = now?.spec.state === "Kept";
-    // Of what a new list brings, the record of another namespace may have its name.
+    // In a new list, the record of another namespace may have its name.
     const isSame =
       isKept && before?.spec.state === "Kept" && countedFor(before)?.namespace === countedFor(now)?.namespace;
     if (isSame) return undefined;

@@ -23,7 +23,7 @@ export const startSettings: StartController = (deps) => {
         events.emit({
           regarding: { kind: "ConfigMap", apiVersion: "v1", ...identity.parse(object.metadata) },
           ...{ reason: "InvalidSettings", type: "Warning", action: "Check" },
-          note: `${messageOf(error)}. What was valid last stays in force`,
+          note: `${messageOf(error)}. The last valid settings stay in force`,
         });
       }
       return undefined;

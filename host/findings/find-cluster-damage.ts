@@ -84,7 +84,7 @@ export function findClusterDamage(state: ClusterState): Finding[] {
       state.agents.has(pod.node) ? pod.ips.flatMap((ip) => findPod(pod, ip, state.facts, objects)) : [],
     ),
   ];
-  // What else a node finds about an address must not hide that it has two holders.
+  // Other findings of a node about an address must not hide that it has two holders.
   const isTold = ({ kind, address }: Finding): boolean =>
     known.some((each) => each.address === address && (kind !== "duplicate" || each.kind === kind));
   return [

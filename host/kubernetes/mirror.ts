@@ -200,8 +200,8 @@ export class Mirror<T> {
     const { keepsLast, log, name } = this.#options;
     if (keepsLast?.(key) === true && this.#items.has(key)) {
       this.#versions.set(key, "");
-      this.#faults.set(key, `Of ${name}, ${key} is missing: what it said last stays in force`);
-      log.warn({ collection: name, key }, "An object is missing; what it said last stays in force");
+      this.#faults.set(key, `Of ${name}, ${key} is missing: its last content stays in force`);
+      log.warn({ collection: name, key }, "An object is missing; its last content stays in force");
       return;
     }
     this.#forget(key);

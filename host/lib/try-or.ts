@@ -22,7 +22,7 @@ export function orElse<T>(isExpected: (error: unknown) => boolean, otherwise: T)
   };
 }
 
-/** Returns what is read; undefined if that fails, and a sentence says so among the problems. */
+/** Returns the value; undefined if the read fails, and then a sentence among the problems says so. */
 export async function orNote<T>(problems: string[], what: string, read: Promise<T>): Promise<T | undefined> {
   return read.catch((error: unknown) => {
     problems.push(`${what} cannot be read: ${messageOf(error)}`);

@@ -395,7 +395,7 @@ export function decodeIpAllocation(value: unknown, source: string): IpAllocation
   return { kind, name, uid, resourceVersion, ...created, deleting: isDeleting(metadata), spec };
 }
 
-/** Returns the object in the API's form. `more`: of its metadata, such as what an update expects. */
+/** Returns the object in the API's form. `more`: further metadata, such as the version that an update expects. */
 export function encodeIpAllocation(spec: IpAllocationSpec, more: object = {}) {
   const { ip, holders, lastHolder, workload, number, quarantine, ...rest } = spec;
   return {

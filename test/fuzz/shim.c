@@ -42,7 +42,7 @@ void json(const uint8_t *bytes, size_t length) {
     free(text);
 }
 
-/* What is accepted is within the limits, and the notice within the head. */
+/* An accepted answer is within the limits, and its notice within the head. */
 void head(const uint8_t *bytes, size_t length) {
     struct http_answer answer = {0};
     char *head = exact_copy(bytes, length);

@@ -135,7 +135,7 @@ function nicOn(ifName: string, { name, plugins }: Network = { name: "", plugins:
   return { ifName, network: name, plugins, isAsking: plugins.some(({ entry }) => asksByName(entry.args)) };
 }
 
-/** What the NIC's ADD will ask of Berth: nothing without Berth, and with an `ipam` object that it will refuse. */
+/** Returns the NIC as its ADD will ask for it: without `ipamConf` if that is not Berth's, or will be refused. */
 export function announce({ ifName, network, plugins, isAsking = false }: NicNetwork): AnnouncedNic {
   return { ifName, network, ipamConf: tryOr(() => findIpamConf(plugins), undefined), isAsking };
 }

@@ -122,8 +122,8 @@ async function detectBeforeChanges(
 }
 
 /**
- * From now on routers of the segment give the NIC nothing, and it loses what they gave. No undo gives that back: it
- * would have no lifetime then. Returns the rest, which an undo takes back.
+ * From now on routers of the segment give the NIC nothing, and it loses their addresses and routes. No undo gives those
+ * back: they would have no lifetime then. Returns the other changes, which an undo takes back.
  */
 function keepOutRouters(pod: OpenNamespace, ifName: string, given: readonly Ip[]): Operation[] {
   const ofFamily = (family: string): string => `${family}/conf/${ifName}/accept_redirects`;

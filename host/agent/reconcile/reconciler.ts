@@ -185,7 +185,7 @@ export class Reconciler {
 
   /** Makes a reconciliation with these objects due, now. */
   hasten(noticed: NoticedAllocations): void {
-    // After one under way, too, whose end puts off only what was due before it.
+    // Also while one is under way: its end puts off only objects that were due before it.
     if (noticed === "all") this.#allDueMs = Number.NEGATIVE_INFINITY;
     else for (const name of noticed) this.#dueMs.set(name, this.#options.nowMs());
     this.#worker.wake();

@@ -16,7 +16,7 @@ export class CheckHistory {
   /** Why the last check failed. */
   readonly failed = new Map<string, string>();
 
-  /** What was in the way of the last check may be over. */
+  /** The obstacles of the last check may be gone. */
   forgetObstacles(name: string): void {
     for (const known of [this.withoutProber, this.unknownOwner, this.failed]) known.delete(name);
   }

@@ -68,7 +68,7 @@ function readNaming(
   return { kind, apiVersion, ...metadata, labels, annotations: readAnnotations(annotations), ...more };
 }
 
-/** What a claim that cannot be read requests is unknown: what it has stays. */
+/** The requests of a claim that cannot be read are unknown: its addresses stay. */
 function readClaim(object: KubeObject, source: string): AddressOwnerState {
   const uid = requireUid(object, source);
   const [namespace = "", name = ""] = keyOf(object).split("/");

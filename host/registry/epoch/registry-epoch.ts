@@ -200,7 +200,7 @@ export class RegistryEpoch {
 
   /** Sentences without a full stop. */
   get problems(): readonly string[] {
-    const away = `The ConfigMap ${EPOCH_MAP} is missing or empty: what it said last stays in force`;
+    const away = `The ConfigMap ${EPOCH_MAP} is missing or empty: its last content stays in force`;
     const text = `The registry has just appeared or went back in time; first claims wait for ${this.waitsFor}`;
     return [...(this.#isAway ? [away] : []), ...(this.isOpen ? [text, ...this.#worker.problems] : [])];
   }

@@ -121,7 +121,7 @@ interface SyncTask {
 
 /** The sync of a claim's row, which is not read again meanwhile. */
 export interface ClaimTask extends SyncTask {
-  /** As recorded last: with another claim once it is written over what its member had. */
+  /** As recorded last: with another claim once it is written over its member's record. */
   row: Allocation;
 }
 

@@ -101,7 +101,7 @@ Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an a
 ## Special addresses
 
 No pod can have an address of ${SPECIAL_PREFIXES.map(formatPrefix).join(", ")}: the \`subnet\` of a pool or Subnet is none of these
-networks, and no range begins or ends in one. What lies of them inside a range is left out. The rest of 240.0.0.0/4 is served.
+networks, and no range begins or ends in one. Their addresses inside a range are left out. The rest of 240.0.0.0/4 is served.
 
 A router (\`gateway\`, \`routes[].gw\`) is inside the subnet and neither its network nor its broadcast address, or it has an IPv6 link-local
 address. The routes of a pool go over the NIC that has the pool's address; a route of the annotation \`ipam.vendor.io/routes\` with a

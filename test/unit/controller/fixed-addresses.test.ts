@@ -237,7 +237,7 @@ it("a record is named as long as its pool gives the address to the member's NIC"
     expect(isNamed(setOf(other))).toBe(false);
   expect(isNamed(DB, { pool: "red" })).toBe(false);
   expect(isNamed(DB, {}, { reserved: [{ ips: ["10.6.0.50"] }] })).toBe(false);
-  // What cannot be read may name it.
+  // A text that cannot be read may name it.
   const fault = new ConfigError("the claim", [{ path: "", got: "x", wanted: "an address" }]);
   expect(() => isNamed({ ...DB, fault })).toThrow(fault);
   expect(() => isNamed(setOf('[{"ipv4": "db"}]'))).toThrow(ConfigError);

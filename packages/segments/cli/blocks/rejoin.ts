@@ -39,7 +39,7 @@ export async function rejoinRange(
     const prober = await SegmentProber.open(cli, spec);
     const own = spansOf(used.map(({ ip }) => ({ first: ip, last: ip })));
     const foreign = withoutSpans(givenOf(shared.range, plan.blocks), own);
-    note(`Probing what no pod of this cluster has of ${plan.blocks.length} blocks`);
+    note(`Probing addresses of ${plan.blocks.length} blocks that no pod of this cluster has`);
     const machines = await prober.probe(rangesOf(foreign, spec.family), signal);
     for (const machine of machines) out.text(describeMachine(machine), "red");
     if (machines.length > 0)
