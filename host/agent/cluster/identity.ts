@@ -143,11 +143,9 @@ async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): P
   const live = await readPod(deps.api, named, signal);
   if (live !== undefined && (uid === undefined || isMeant(live, named))) return live;
   if (uid !== undefined && isStaticOwner(uid)) return undefined;
+  const whose = uid === undefined ? "" : ` with UID ${uid}`;
   const found = live === undefined ? "has no pod of that name" : `has one with UID ${live.uid}`;
-  throw new CniError(
-    ErrorCode.PodUnknown,
-    `Pod ${namespace}/${name} with UID ${uid ?? "(not given)"} is unknown: the API server ${found}`,
-  );
+  throw new CniError(ErrorCode.PodUnknown, `Pod ${namespace}/${name}${whose} is unknown: the API server ${found}`);
 }
 
 /** Undefined also for a reduced pod, of which the watch has only the identity. */
