@@ -161,6 +161,9 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {
   const { ip, ifName, netns } = nic;
   const own = facts.rows.filter(({ row }) => equalIp(row.ip, ip));
   if (own.some((each) => isOf(each, nic))) return [];
+  const pool = [...facts.pools.values()].find(({ name }) => facts.contains(name, ip));
+  // Pods may have equal private networks, as that of a virtual machine behind its pod's address.
+  if (pool === undefined && own.length === 0) return [];
   const about = { ip, space: "", pool: "", namespace: "", pod: "", ifName };
   const other = facts.nics.find((each) => equalIp(each.ip, ip) && each.netns !== netns);
   if (other !== undefined) {
@@ -170,7 +173,6 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): Finding[] {
     const values = { ifName, netns, otherIfName: other.ifName, otherNetns: other.netns };
     return [ADDRESS_PROBLEMS.onTwoNics(values, subjectOf(about))];
   }
-  const pool = [...facts.pools.values()].find(({ name }) => facts.contains(name, ip));
   if (pool === undefined) return [];
   const { name, spec } = pool;
   const located = subjectOf({ ...about, space: spec.addressSpace, pool: name });

@@ -74,6 +74,10 @@ it.each<[what: string, changes: Partial<NodeFacts>]>([
   ["of a NIC whose namespace has another path", ELSEWHERE],
   ["of a NIC whose record names an unreadable path", recorded({ netns: "/proc/7/ns/net" }, { netns: "unknown" })],
   ["of an address of no pool", { nics: [NIC, { ...NIC, ip: ip("192.0.2.1") }] }],
+  [
+    "of private networks in two pods",
+    { nics: [NIC, ...[NIC, OTHER_NIC].map((nic) => ({ ...nic, ip: ip("10.0.2.1") }))] },
+  ],
   ["of a NIC that is claimed and not attached", bare({ containerId: "" }, LOST)],
   ["of a NIC whose DEL is under way", alone(recorded({ state: "Cooling", ...YOUNG }))],
   ["of a NIC whose DEL is under way while its object is there", recorded({ state: "Cooling", ...YOUNG })],
