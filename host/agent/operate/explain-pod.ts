@@ -162,7 +162,7 @@ class PodExplainer {
       return [`pod ${namespace}/${name} is bound to node "${node}"; this is the answer of node "${ipam.node.name}"`];
     const isKnown = ipam.cluster !== undefined || ipam.inventory.snapshot.pods.has(`${namespace}/${name}`);
     if (isKnown || subject === undefined) return [];
-    return [`pod ${namespace}/${name} has no manifest here: what its runtime says of its annotations is unknown`];
+    return [`pod ${namespace}/${name} has no manifest here: only its runtime knows its annotations`];
   }
 
   /** Returns the addresses that the pod has. */

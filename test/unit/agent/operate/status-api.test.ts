@@ -184,7 +184,7 @@ describe("the inspector", () => {
       "eth0: by pools with spec.default: true",
       'eth0 IPv4 pool "blue": fits, 65534 of 65534 addresses are free',
       "warning: pools with spec.default: true names no IPv6 pool: the NIC gets no IPv6 address",
-      "note: pod default/web-0 has no manifest here: what its runtime says of its annotations is unknown",
+      "note: pod default/web-0 has no manifest here: only its runtime knows its annotations",
       "note: no definition of the network of eth0 is known here: its default pools are not considered",
     ]);
   });
