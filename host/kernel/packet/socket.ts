@@ -51,7 +51,7 @@ export interface PacketOptions {
   readonly link: number;
   /** ETH_P_* */
   readonly etherType: number;
-  /** A classic BPF program of filter.ts. */
+  /** A classic BPF program of bpf.ts. */
   readonly filter: Uint8Array;
   /** Multicast groups that the link must receive: those of solicited nodes. */
   readonly groups?: readonly Mac[] | undefined;
