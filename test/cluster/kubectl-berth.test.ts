@@ -16,7 +16,10 @@ it("explain asks the agent of the pod's node", async () => {
   expect(stdout).toMatch(/an ADD of eth0 now would get 10\.6\.0\.\d+ of pool "blue"/);
   expect((await scene.world.node("n1").runtime.attach(pod)).attempts).toBe(1);
   const none = await scene.berth("explain", "none", "-n", "shop");
-  expect([none.exitCode, none.stdout]).toEqual([1, expect.stringContaining("with code 103: Pod shop/none is unknown: the")]);
+  expect([none.exitCode, none.stdout]).toEqual([
+    1,
+    expect.stringContaining("with code 103: Pod shop/none is unknown: the"),
+  ]);
 });
 
 it("says that a namespace or a pool does not exist", async () => {
