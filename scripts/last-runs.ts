@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempDisposableSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tryOr } from "../host/lib/try-or.ts";
 import { root } from "./setup/paths.mjs";
 
 const GREEN = "dist/last-green.json";
@@ -36,11 +37,7 @@ export function readTree(): Tree {
 
 /** Returns the paths that differ; undefined if git no longer knows the earlier tree. */
 export function readChanged(earlier: Tree, now: Tree): string[] | undefined {
-  try {
-    return git(["diff-tree", "-r", "-z", "--name-only", earlier.hash, now.hash]).split("\0");
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => git(["diff-tree", "-r", "-z", "--name-only", earlier.hash, now.hash]).split("\0"), undefined);
 }
 
 function readFile<T>(name: string): T | undefined {

@@ -1,5 +1,6 @@
 /** Records an address that is taken without a pod: the create is the claim. */
-import { isConflict, isNotFound } from "../kubernetes/kube-api.ts";
+import { isOutdated } from "../kubernetes/kube-api.ts";
+import { orElse } from "../lib/try-or.ts";
 import { createAllocation, readAllocation, replaceAllocation } from "../registry/kubernetes/allocation-objects.ts";
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../resources/ip-allocation.ts";
 import type { ControllerDeps } from "./types.ts";
@@ -19,7 +20,7 @@ export async function writeRecord(
   const terms = { lane: "background", signal } as const;
   const spec = { ...record, since: clock.now().toISOString() };
   const name = allocationName(spec.ip, spec.addressSpace);
-  try {
+  const write = async (): Promise<boolean> => {
     if (!caches.allocations.items.has(name)) await createAllocation(api, spec, terms);
     else {
       const found = await readAllocation(api, name, terms);
@@ -28,8 +29,6 @@ export async function writeRecord(
       await replaceAllocation(api, spec, found, terms);
     }
     return true;
-  } catch (error) {
-    if (isConflict(error) || isNotFound(error)) return false;
-    throw error;
-  }
+  };
+  return write().catch(orElse(isOutdated, false));
 }

@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { readRegular } from "../../host/lib/regular-file.ts";
+import { tryOr } from "../../host/lib/try-or.ts";
 import { PREDICATE, STATEMENT } from "./provenance.ts";
 import { sha256 } from "./sources.ts";
 
@@ -54,20 +55,12 @@ export function findProblems(directory: string): string[] {
 
 /** Returns the bytes of a regular file, undefined if there is none. */
 function read(directory: string, name: string): Buffer | undefined {
-  try {
-    return readRegular(join(directory, name), MAX_FILE_BYTES).bytes;
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => readRegular(join(directory, name), MAX_FILE_BYTES).bytes, undefined);
 }
 
 /** Returns the JSON of a file, undefined if it has another shape. */
 function decode<T extends z.ZodType>(directory: string, name: string, schema: T): z.infer<T> | undefined {
-  try {
-    return schema.parse(JSON.parse(String(read(directory, name))));
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => schema.parse(JSON.parse(String(read(directory, name)))), undefined);
 }
 
 function fileProblems(directory: string, name: string, wanted: string): string[] {

@@ -2,6 +2,8 @@
  * A registry by its API (distribution-spec 1.1): the calls that a push needs. It logs in when it is asked to, with a
  * password or with the token that the registry's issuer gives for it.
  */
+
+import { tryOr } from "../../host/lib/try-or.ts";
 import type { Credentials } from "./credentials.ts";
 import { type Descriptor, digestOf, INDEX, MANIFEST } from "./oci.ts";
 
@@ -152,11 +154,7 @@ function formatBasic({ user, password }: Credentials): string {
 }
 
 function firstErrors(text: string): { code?: string; message?: string }[] {
-  try {
-    return JSON.parse(text).errors ?? [];
-  } catch {
-    return [];
-  }
+  return tryOr(() => JSON.parse(text).errors ?? [], []);
 }
 
 /** Queries may have secrets of a store. */

@@ -11,6 +11,7 @@
  */
 import { readdir, rm } from "node:fs/promises";
 import { delimiter, isAbsolute, join } from "node:path";
+import { tryOr } from "../../host/lib/try-or.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandOutcome, runCommand } from "./command.ts";
 import type { Netns } from "./netns.ts";
@@ -160,9 +161,5 @@ function decodeOutcome({ exitCode, stdout, stderr }: CommandOutcome): PluginOutc
 }
 
 function decodeJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => JSON.parse(text), undefined);
 }

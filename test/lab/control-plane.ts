@@ -14,6 +14,7 @@
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tryOr } from "../../host/lib/try-or.ts";
 import {
   type Account,
   accountKey,
@@ -426,11 +427,7 @@ async function planeOf(parts: PlaneParts, running: Running): Promise<ControlPlan
 }
 
 function findPid(server: PlaneServer): number[] {
-  try {
-    return [server.pid];
-  } catch {
-    return [];
-  }
+  return tryOr(() => [server.pid], []);
 }
 
 /** By etcd's JSON gateway, of the first member. */

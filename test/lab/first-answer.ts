@@ -6,6 +6,7 @@ import { watch } from "node:fs";
 import { connect } from "node:net";
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { tryOr } from "../../host/lib/try-or.ts";
 
 /**
  * Between two questions while the socket's directory reports nothing, as it does not exist or the socket was there
@@ -45,11 +46,7 @@ export function expectAnswer(socketPath: string): FirstAnswer {
 }
 
 function watchOrNot(directory: string, onEntry: (name: string | null) => void): { close(): void } | undefined {
-  try {
-    return watch(directory, (_event, name) => onEntry(name));
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => watch(directory, (_event, name) => onEntry(name)), undefined);
 }
 
 function isAnswering(socketPath: string): Promise<boolean> {

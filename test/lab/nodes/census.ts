@@ -15,6 +15,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { observeNamespace } from "../../../host/kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../../host/kernel/open-namespace.ts";
+import { tryOr } from "../../../host/lib/try-or.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { RealNode } from "./node.ts";
 
@@ -125,17 +126,9 @@ function readNetns(node: RealNode, netns: string): NicAddress[] {
 }
 
 function netnsFolder(node: RealNode): string | undefined {
-  try {
-    return join(node.machine.root, NETNS_FOLDER);
-  } catch {
-    return undefined;
-  }
+  return tryOr(() => join(node.machine.root, NETNS_FOLDER), undefined);
 }
 
 function listFiles(folder: string | undefined): string[] {
-  try {
-    return folder === undefined ? [] : readdirSync(folder);
-  } catch {
-    return [];
-  }
+  return tryOr(() => (folder === undefined ? [] : readdirSync(folder)), []);
 }
