@@ -7,6 +7,7 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { tryOr } from "../../host/lib/try-or.ts";
 import { hostileAnswers } from "./shim/hostile-answers.ts";
 import { requireCniError, runShim, type ShimOutcome } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
@@ -18,11 +19,7 @@ const PATIENT_S = 5;
 const SLACK_MS = 5_000;
 
 function spooled(spool: string | undefined): string[] {
-  try {
-    return readdirSync(spool ?? "");
-  } catch {
-    return [];
-  }
+  return tryOr(() => readdirSync(spool ?? ""), []);
 }
 
 function checkDel(outcome: ShimOutcome, spool: string | undefined, hint: string): void {

@@ -122,8 +122,8 @@ async function showClusterHistory(
 
 /** Returns the node that has the address now; undefined also if the API server does not say. */
 async function nodeNow({ source }: Call, address: string): Promise<string | undefined> {
-  const asked = source().then((opened) => opened.address(address));
-  return (await asked.catch(() => undefined))?.allocations[0]?.node;
+  const found = source().then((opened) => opened.address(address));
+  return (await found.catch(() => undefined))?.allocations[0]?.node;
 }
 
 async function showHistory(socket: string, { out }: Call, { subject, times }: Question): Promise<ExitCode> {

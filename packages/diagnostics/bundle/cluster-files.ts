@@ -109,7 +109,7 @@ interface Listing {
 async function listed(
   api: KubeApi,
   path: string,
-  { resource, namespace, query = {}, shape }: Listing,
+  { resource, namespace, query = {}, shape = (object) => object }: Listing,
 ): Promise<BundleFile> {
   const list = { path: collectionPath(resource, namespace), query, patienceMs: CLUSTER_PATIENCE_MS };
   const lines: string[] = [];
@@ -117,7 +117,7 @@ async function listed(
   try {
     for await (const { items } of listPages(api, list)) {
       for (const item of items) {
-        const shaped = (shape ?? ((each: KubeObject) => each))(item);
+        const shaped = shape(item);
         if (shaped === undefined) continue;
         const line = `${JSON.stringify(withoutHistory(shaped))}\n`;
         size += Buffer.byteLength(line);

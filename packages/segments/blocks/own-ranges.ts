@@ -2,9 +2,10 @@
  * The cluster's memory of its ranges and prefixes, in one ConfigMap. The version of the map decides between two
  * controllers.
  */
-import { ConfigError } from "../../../host/config/config-error.ts";
+import { isConfigError } from "../../../host/config/config-error.ts";
 import { callIfThere, isConflict, type KubeApi, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath } from "../../../host/kubernetes/paths.ts";
+import { insteadOf } from "../../../host/lib/try-or.ts";
 import { NO_LEASES, type OwnLeases, parseOwnLeases } from "./own-leases.ts";
 
 /**
@@ -36,12 +37,8 @@ export class OwnRanges {
     const map = await callIfThere(this.#api, { method: "GET", path: this.#path, signal });
     return Object.entries((map?.data ?? {}) as Readonly<Record<string, string>>).flatMap(([range, text]) => {
       if (range.includes("_")) return [];
-      try {
-        return Object.keys(parseOwnLeases(text, RANGES_MAP).leases).length === 0 ? [] : [range];
-      } catch (error) {
-        if (error instanceof ConfigError) return [range];
-        throw error;
-      }
+      const leased = insteadOf(isConfigError, ["unknown"], () => Object.keys(parseOwnLeases(text, RANGES_MAP).leases));
+      return leased.length === 0 ? [] : [range];
     });
   }
 

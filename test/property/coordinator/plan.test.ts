@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CniError } from "../../../host/cni/error.ts";
 import { nameVeth } from "../../../host/coordinator/plan/names.ts";
+import { insteadOf } from "../../../host/lib/try-or.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { inverseOfAll, type Operation } from "../../../host/plan/operation.ts";
 import type { Observed } from "../../../host/plan/state.ts";
@@ -125,12 +126,11 @@ const events = fc.array(
 
 /** Undefined for a refused request. */
 function answer(requested: Request, observed: Observed): Answer | undefined {
-  try {
-    return answerRequest(requested, observed);
-  } catch (error) {
-    if (error instanceof CniError) return undefined;
-    throw error;
-  }
+  return insteadOf(
+    (error) => error instanceof CniError,
+    undefined,
+    () => answerRequest(requested, observed),
+  );
 }
 
 function happen(observed: Observed, { lines }: { readonly lines: readonly string[] }): Observed {

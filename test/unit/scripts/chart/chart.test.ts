@@ -15,6 +15,7 @@ import { decodeAttachedNetwork, findIpamConf } from "../../../../host/config/net
 import { decodeVendorConf } from "../../../../host/config/vendor-conf.ts";
 import { POLICIES } from "../../../../host/controller/policies-controller.ts";
 import { FILE_CHECKS, PLATFORMS } from "../../../../host/findings/host/file-checks.ts";
+import { tryOr } from "../../../../host/lib/try-or.ts";
 import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import manifest from "../../../../package.json" with { type: "json" };
 import { copyChart, PLAIN_RELEASE, runHelm } from "../../../../scripts/chart/helm.ts";
@@ -355,11 +356,7 @@ describe("values", () => {
     const parts = name.split(".");
     const holder = parts.slice(0, -1).reduce((place, part) => place[part] as Record<string, unknown>, without);
     delete holder[parts.at(-1) ?? ""];
-    try {
-      return render({ values: without, release });
-    } catch {
-      return undefined;
-    }
+    return tryOr(() => render({ values: without, release }), undefined);
   };
 
   // The map brings metrics along.
