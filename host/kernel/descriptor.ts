@@ -6,6 +6,8 @@
  */
 import { constants, fstatSync, openSync, writeSync } from "node:fs";
 import { constants as os } from "node:os";
+import { errnoOf } from "../lib/describe.ts";
+import { insteadOf } from "../lib/try-or.ts";
 import { loadNative, type Native } from "./native.ts";
 import { MSG_DONTWAIT } from "./netlink/constants.ts";
 
@@ -32,14 +34,8 @@ function reopen(fd: number): number | undefined {
 }
 
 function writeTo(fd: number): Send {
-  return (bytes) => {
-    try {
-      return writeSync(fd, bytes);
-    } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "EAGAIN") return 0;
-      throw error;
-    }
-  };
+  const isFull = (error: unknown): boolean => errnoOf(error) === "EAGAIN";
+  return (bytes) => insteadOf(isFull, 0, () => writeSync(fd, bytes));
 }
 
 function sendTo(fd: number, native: Native): Send {
