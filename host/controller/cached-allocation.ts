@@ -35,7 +35,7 @@ export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"
   readonly isForced?: boolean;
   readonly spec: Pick<
     IpAllocationSpec,
-    "ip" | "addressSpace" | "prefixLength" | "pool" | "routers" | "state" | "node" | "workload"
+    "ip" | "addressSpace" | "prefixLength" | "pool" | "routers" | "state" | "node" | "workload" | "number"
   > & {
     readonly holders: readonly CachedHolder[];
     readonly quarantine?:
@@ -69,7 +69,7 @@ interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool
 type Place = Pick<Holder, "node" | "machine">;
 
 /** The fields of few allocations. */
-interface Rest extends Pick<CachedSpec, "workload" | "quarantine"> {
+interface Rest extends Pick<CachedSpec, "workload" | "number" | "quarantine"> {
   /** If undefined, the only holder is the pod in the record itself. */
   readonly holders: CachedSpec["holders"] | undefined;
 }
@@ -91,7 +91,7 @@ class PackedAllocation implements CachedAllocation {
   readonly #rest: Rest | undefined;
 
   constructor({ name, deleting, isForced, spec }: DecodedAllocation, shared: Shared) {
-    const { ip, node, holders, workload, quarantine } = spec;
+    const { ip, node, holders, workload, number, quarantine } = spec;
     const [holder] = holders;
     const isPlain = holder !== undefined && holders.length === 1 && holder.node === node;
     this.name = name;
@@ -107,6 +107,7 @@ class PackedAllocation implements CachedAllocation {
         : {
             holders: isPlain ? undefined : holders.map((each) => shared.holder(each)),
             workload: workload && shared.workload(workload, holder?.pod),
+            number,
             quarantine: quarantine && shared.quarantine(quarantine),
           };
   }
@@ -123,9 +124,9 @@ class PackedAllocation implements CachedAllocation {
     const { addressSpace, prefixLength, pool, routers, state, ifName } = this.#frame;
     const holder = { namespace: this.#namespace, pod: this.#pod, ifName, uidHash: this.#uidHash, ...this.#place };
     const { holders = [holder] } = this.#rest ?? {};
-    const { workload, quarantine } = this.#rest ?? {};
+    const { workload, number, quarantine } = this.#rest ?? {};
     const place = { addressSpace, prefixLength, pool, routers, state, node: this.#place.node };
-    return { ip: unpackIp(this.#ip), ...place, holders, workload, quarantine };
+    return { ip: unpackIp(this.#ip), ...place, holders, workload, number, quarantine };
   }
 }
 

@@ -131,8 +131,10 @@ export function planClaimStatus(
   gone: readonly Ip[] = [],
 ): ClaimStatus | undefined {
   const own = allocations.filter(({ spec }) => isOf(claim, spec.workload));
-  // Those of a pod precede retained ones, except for those in the status already.
-  const ranked = ["Bound", "Kept"].flatMap((state) => own.filter(({ spec }) => spec.state === state));
+  // Those in the status already precede; then the highest number, as for the claim's next pod; then those of a pod.
+  const ranked = ["Bound", "Kept"]
+    .flatMap((state) => own.filter(({ spec }) => spec.state === state))
+    .toSorted((a, b) => (b.spec.number ?? 1) - (a.spec.number ?? 1));
   const isSaid = ({ spec }: CachedAllocation): boolean => claim.given.some(({ ip }) => equalIp(ip, spec.ip));
   const given = FAMILIES.flatMap((family) => {
     const ofFamily = ranked.filter(({ spec }) => spec.ip.family === family);

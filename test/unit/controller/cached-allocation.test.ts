@@ -40,7 +40,7 @@ function objectOf({ name = "10.6.0.7", metadata = {}, spec }: Row) {
 /** The whole allocation without the parts that the cache leaves out. */
 function kept(object: object) {
   const { name, deleting, spec } = decodeIpAllocation(object, "test");
-  const { since: _, number: _number, quarantine, holders, ...rest } = spec;
+  const { since: _, quarantine, holders, ...rest } = spec;
   const named = ({ podUid, claim: _claim, ...kept }: (typeof holders)[number]) =>
     Object.assign(kept, { uidHash: hashUid(podUid) });
   const { reason, mac = "", holder } = quarantine ?? {};

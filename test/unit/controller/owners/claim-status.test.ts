@@ -30,6 +30,7 @@ function allocation(address: string, state: AllocationState = "Bound", pod = "a"
 
 const SIX = allocation("fd00::7");
 const FOUR = allocation("10.6.0.7");
+const UNANSWERED = { ...FOUR, spec: { ...FOUR.spec, number: 0 } };
 const kept = (address: string) => allocation(address, "Kept");
 const held = (address: string) => allocation(address, "Quarantined");
 const none = { ...FOUR, spec: { ...FOUR.spec, workload: undefined } };
@@ -47,6 +48,8 @@ it.each(cases<[said: string, ...allocations: IpAllocation[]]>`
   kept, and the status was lost: the addresses are said again ${["", kept("10.6.0.7")]} => 10.6.0.7,
   another address of the same pod ${["10.6.0.9, a", FOUR]} => 10.6.0.7, a
   of no workload: nothing ${["", none]} => =
+  what is kept before an address that no ADD was answered with, as its number says ${["", kept("10.6.0.9"), UNANSWERED]}
+    => 10.6.0.9,
   what a pod has before what is kept ${["", kept("10.6.0.9"), FOUR]} => 10.6.0.7, a
   said, and in quarantine for a lost node: it stays ${["10.6.0.7 fd00::7, a", held("10.6.0.7"), kept("fd00::7")]} => =
   what was said and cools: it is no longer said ${["10.6.0.7 fd00::7, a", allocation("10.6.0.7", "Cooling"), kept("fd00::7")]}
