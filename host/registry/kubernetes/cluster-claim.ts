@@ -79,12 +79,14 @@ export async function claimInCluster(records: Records, claim: Claim, signal?: Ab
 }
 
 /**
- * The address of the row was probed and is silent, which the journal records first. Then publishes it, if it was not.
- * Returns undefined if the row has changed. Rejects with RegistryError if the object has.
+ * The address of the row was probed and is silent, which the journal records first: a DEL from here on releases the
+ * row to its owner. Then publishes it, if it was not. Returns undefined if the row has changed. Rejects with
+ * RegistryError if the object has.
  */
 export async function trust(records: Records, row: Allocation): Promise<Allocation | undefined> {
   const { journal, objects } = records;
   const toProbe = objects.findToProbe(row);
+  if (toProbe !== undefined) await journal.record([{ ...row, workload: toProbe.owner }]);
   const trusted = await journal.endQuarantine(row);
   if (toProbe === undefined || trusted === undefined) return trusted;
   objects.forgetProbe(row);
