@@ -1,8 +1,8 @@
 /**
  * Lets writes rest that the API server refuses: the same write of the same object is sent again after a pause that
  * grows to a minute, or as soon as the object has changed. In between it is answered with the refusal, so a loop may
- * repeat it as often as it likes. An internal error counts: it is that of a webhook for one object. A missing answer or
- * another 5xx is no refusal: the client retries it.
+ * repeat it as often as it likes. An internal error counts: it is that of a webhook for one object. Of a call of one
+ * attempt it is no refusal, nor is a missing answer or another 5xx: the client, or the caller of one attempt, retries.
  */
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
@@ -262,12 +262,12 @@ const isInternal = ({ status, reason }: ApiError): boolean => status === 500 && 
  * An absent object is no refusal: the kind may come back with all of its objects. Nor is a taken name. 408 and 429 are
  * the server's load.
  */
-function isRefusal(error: unknown, { method }: KubeCall): error is ApiError {
+function isRefusal(error: unknown, { method, patienceMs }: KubeCall): error is ApiError {
   if (!(error instanceof ApiError) || error instanceof RefusedWrite) return false;
   const { status } = error;
   const isOfServer =
     status < 400 || status >= 500 || [404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
-  return isInternal(error) || !isOfServer;
+  return (patienceMs !== 0 && isInternal(error)) || !isOfServer;
 }
 
 /** Writes that do not wait for each other: a refusal for one object does not stop those of the others. */

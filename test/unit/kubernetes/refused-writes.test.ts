@@ -4,8 +4,8 @@ import { RefusalsOf, RefusedWrite, RefusedWrites, type RestTerms } from "../../.
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 
-const refusal = (status: number, message = "no label") =>
-  new ApiError({ status, reason: "Forbidden", operation: "PATCH x", message });
+const refusal = (status: number, message = "no label", reason = "Forbidden") =>
+  new ApiError({ status, reason, operation: "PATCH x", message });
 
 /** A server that answers with `answer`, and a clock that stands still. */
 class Scene {
@@ -104,16 +104,17 @@ describe("a refused write", () => {
   });
 });
 
-it.each([
+it.each<[string, Error, PatchOptions?]>([
   ["a 503", refusal(503)],
+  ["an internal error of one attempt, as at a Lease", refusal(500, "no", "InternalError"), { patienceMs: 0 }],
   ["too many requests", refusal(429)],
   ["no answer", new ApiUnavailable("PATCH x", "no answer")],
   ["an object that is not there", refusal(404)],
-])("%s is none: the next attempt is sent", async (_, answer) => {
+])("%s is none: the next attempt is sent", async (_, answer, more) => {
   const scene = new Scene();
   scene.answer = answer;
-  await scene.patch();
-  await scene.patch();
+  await scene.patch("blue", more);
+  await scene.patch("blue", more);
   expect(scene.sent.length).toBe(2);
 });
 
