@@ -193,8 +193,8 @@ export class OwnEpochRows implements EpochRows {
     if (found === undefined) return false;
     if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
     const { lastHolder: _, ...spec } = found.spec;
-    if (spec.state === "Kept" && spec.node !== NO_NODE) {
-      // For a member that had it before this pod; it would be another's for good.
+    if (spec.state === "Kept" && spec.node !== NO_NODE && (await registry.isLive(row))) {
+      // For a member that had it before this pod; it would be another's for good. The row of a pod that is gone goes.
       await replaceAllocation(this.#deps.api, { ...spec, node, state: "Cooling" }, found, { ...WRITE_TERMS, signal });
       return this.#settle(row, epoch);
     }

@@ -349,6 +349,10 @@ export class KubernetesRegistry implements Registry {
     return this.objects.sync(row);
   }
 
+  /** Reads whether the row's pod is there and has not ended. */
+  readonly isLive = ({ namespace, pod, owner }: Allocation): Promise<boolean> =>
+    this.#options.live.isLivePod(namespace, pod, owner);
+
   /** Takes back the row's address from another node that shows it as cooling. Returns whether that succeeded. */
   async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
     this.#foreign.remember(cooling);

@@ -69,7 +69,7 @@ class Agent {
   }
 
   static async open(name: string): Promise<Agent> {
-    const node = await openClusterNode({ name, clock, server });
+    const node = await openClusterNode({ name, clock, server, isLivePod: async () => true });
     const agent = new Agent(node);
     await agent.#allocations.reconciled();
     agent.mark("e1");
