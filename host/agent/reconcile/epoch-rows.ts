@@ -10,6 +10,7 @@ import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath, NODES } from "../../kubernetes/paths.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { Log } from "../../lib/log.ts";
+import { orElse } from "../../lib/try-or.ts";
 import type { KnownEpoch } from "../../registry/epoch/known-epoch.ts";
 import type { Epoch, EpochRows, WritingCourse } from "../../registry/epoch/registry-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
@@ -185,7 +186,9 @@ export class OwnEpochRows implements EpochRows {
   async #settle(row: Allocation, epoch: string): Promise<boolean> {
     const { registry, node, signal } = this.#deps;
     await registry.republish(row);
-    const found = await readAllocation(this.#deps.api, nameOf(row), { ...TERMS, signal }).catch(unreadable);
+    const found = await readAllocation(this.#deps.api, nameOf(row), { ...TERMS, signal }).catch(
+      orElse((error) => error instanceof ConfigError, "unreadable" as const),
+    );
     if (found === "unreadable" || found?.spec.state === "Quarantined" || isRecorded(row, found)) return true;
     const now = await registry.findAddress(row.space, row.ip);
     // It was released meanwhile.
@@ -215,9 +218,4 @@ export class OwnEpochRows implements EpochRows {
 function isRecorded({ owner, ifName }: Allocation, object: IpAllocation | undefined): boolean {
   if (object?.spec.state !== "Bound") return false;
   return object.spec.holders.some((holder) => holder.podUid === owner && holder.ifName === ifName);
-}
-
-function unreadable(error: unknown): "unreadable" {
-  if (error instanceof ConfigError) return "unreadable";
-  throw error;
 }

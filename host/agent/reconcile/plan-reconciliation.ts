@@ -1,3 +1,7 @@
+/**
+ * Decides where this node's journal and the API server's objects disagree: the tables of docs/develop/allocation.md,
+ * "Node lost" and "Undo".
+ */
 import { parseMac } from "../../net/mac.ts";
 import { numberOf } from "../../registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";

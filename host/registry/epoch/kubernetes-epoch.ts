@@ -6,6 +6,7 @@ import * as z from "zod";
 import { callIfThere, isConflict, type KubeApi, METADATA_LIST } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { CONFIG_MAPS, collectionPath, NODES, objectPath, type Resource } from "../../kubernetes/paths.ts";
+import { orElse } from "../../lib/try-or.ts";
 import {
   decodeEpochRecord,
   EPOCH_ANNOTATION,
@@ -83,11 +84,8 @@ export class KubernetesEpoch implements EpochPort {
       // The map was emptied: the controller makes it again.
       if (isEmpty && (await this.#hasMarks())) return undefined;
       const begun = { ...found, epoch, cause, definition, waitsFor: "", settled: isEmpty ? epoch : found.settled };
-      try {
-        return await this.write(begun);
-      } catch (error) {
-        if (!isConflict(error)) throw error;
-      }
+      const written = await this.write(begun).catch(orElse(isConflict, undefined));
+      if (written !== undefined) return written;
     }
   }
 

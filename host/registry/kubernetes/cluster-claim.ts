@@ -185,10 +185,8 @@ async function undoParts(records: Records, parts: readonly Part[]): Promise<void
   const { journal } = records;
   const written = parts.filter(({ isCreated, outcome }) => isCreated || outcome !== undefined);
   const left = await forgetTaken(journal, written);
-  await undo(
-    records,
-    left.map(({ row }) => row),
-  );
+  const rows = left.map(({ row }) => row);
+  await undo(records, rows);
   for (const { row, outcome } of left) {
     if (outcome?.kind !== "taken") continue;
     const found = await journal.findAddress(row.space, row.ip);

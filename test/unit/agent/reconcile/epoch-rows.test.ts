@@ -69,7 +69,7 @@ class Agent {
   }
 
   static async open(name: string): Promise<Agent> {
-    const node = await openClusterNode({ name, clock, server, isLivePod: async () => true });
+    const node = await openClusterNode({ name, clock, server });
     const agent = new Agent(node);
     await agent.#allocations.reconciled();
     agent.mark("e1");
@@ -329,7 +329,6 @@ describe("a record of another node that is in the way", () => {
     expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
   });
 
-  const kept = { state: "Kept", node: "n2", workload: MACHINE };
   const become = (change: object) => server.edit("10.0.0.1", (spec) => ({ ...spec, holders: [], ...change }));
   it.for<[what: string, change: () => unknown, left: string]>([
     ["final when its node has written, too", () => one.mark("e2.written"), "Bound n1 a"],
@@ -339,7 +338,6 @@ describe("a record of another node that is in the way", () => {
     ["taken back while it cools", () => become({ state: "Cooling" }), "Bound n2 b"],
     ["left as it is in quarantine", () => become(QUARANTINED), "Quarantined n1"],
     ["left as it is when it cannot be read", () => become({ state: "Nonsense" }), "Nonsense n1"],
-    ["ended when it is kept for a member here", () => become(kept), "Bound n2 b"],
   ])("is %s", async ([, change, left]) => {
     change();
     expect([await two.write(), objects()]).toEqual(["done", [`10.0.0.1 ${left}`]]);
