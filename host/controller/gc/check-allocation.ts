@@ -212,7 +212,8 @@ export class AllocationChecker {
     const prober = action === "ask" ? this.#chooseProber(object) : undefined;
     const { name } = object;
     if (action === "ask" && prober === undefined) {
-      if (!this.#isReplaced(object)) this.#history.withoutProber.add(name);
+      if (!this.#isReplaced(object) && (await this.#proberStatus(object, this.#live)) !== "ready")
+        this.#history.withoutProber.add(name);
       observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
       return undefined;
     }

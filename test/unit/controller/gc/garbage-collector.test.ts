@@ -164,6 +164,13 @@ it("conflict: another node is asked if the one that was has no link of its own, 
   expect([...server.objects.values()].map(({ spec }) => spec.node)).toEqual(["n2", "n2", "n1", "n1"]);
 });
 
+it("conflict: a ready node that was asked and finds no silence is no lack of one, though there is no other", async () => {
+  setNode("n1", "True");
+  write("10.6.0.1", { state: "Quarantined", quarantine: { reason: "Conflict", mac: "06:00:00:00:00:01" } });
+  await sweep(3 * NODE_LOST_MS);
+  expect(gc.problems).toEqual([]);
+});
+
 it("node-lost: a node whose machine has another name now is named with it, at once and in quarantine", async () => {
   server.put(NODES, "new", { status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo: NODE_INFO } });
   const machine = machineOf({ machineId: "m", systemUuid: "u" });
