@@ -65,7 +65,7 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
 function refusePair({ containerId }: AttachRequest): never {
   const { name } = nameVeth(containerId).host;
   refuseInterface(
-    `Other software has deleted or renamed its pair "${name}", by which the pod reaches the node and services; rename it back, run "berthctl check --repair", or restart the pod`,
+    `Other software has deleted or renamed its pair "${name}", by which the pod reaches the node and services; rename it back, if it is deleted run "berthctl check --repair", or restart the pod`,
   );
 }
 
