@@ -6,7 +6,7 @@ import { createFrame, ETH_P_IPV6, HEADER_BYTES } from "../../host/kernel/packet/
 import { ALL_NODES, multicastMac } from "../../host/kernel/packet/ndp.ts";
 import { openSendingSocket } from "../../host/kernel/packet/socket.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { ipPool, macvlan } from "../lab/manifests.ts";
+import { ipPool, macvlan, podManifest } from "../lab/manifests.ts";
 import { macvlanOn } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 import { until } from "../lab/waiting.ts";
@@ -38,7 +38,9 @@ function advertisement(): Uint8Array {
 }
 
 beforeAll(async () => {
-  lab = await makeNicLab("ro", { config: { "near.yaml": ipPool("near", "fd00:66::/64", { gateway: ROUTER }) } });
+  const near6 = ipPool("near", "fd00:66::/64", { gateway: ROUTER });
+  const pod = podManifest("shop", "routes", { routes: [{ dst: "::/0", gw: ROUTER }] });
+  lab = await makeNicLab("ro", { config: { "near.yaml": near6, "pod.yaml": pod } });
   const { router } = lab.fabric;
   const [{ ifindex: link } = { ifindex: 0 }] = await router.ipJson<{ ifindex: number }>("link show dev seg0");
   const socket = stack.use(openSendingSocket({ netnsPath: router.path, link }));
@@ -46,7 +48,7 @@ beforeAll(async () => {
   const timer = setInterval(() => socket.send(frame), 5);
   stack.defer(() => clearInterval(timer));
   await lab.define(network("v4"), [macvlanOn(0, [4]), ENTRY]);
-  await lab.define(network("both"), [macvlanOn(0), ENTRY]);
+  for (const name of ["both", "routes"]) await lab.define(network(name), [macvlanOn(0), ENTRY]);
   await lab.define(network("sbr"), [macvlanOn(0), { type: "sbr" }, ENTRY]);
   const near = { type: "berth", default_ipv4_ippool: ["seg0-v4"], default_ipv6_ippool: ["near"] };
   await lab.define(network("near"), [macvlan("eth0", near), ENTRY]);
@@ -86,7 +88,7 @@ it.each(["v4", "both", "sbr"])("a pod has only what it was given: network %s", a
   }
 });
 
-it.each(["near", "alone"])("a pod whose gateway advertises itself has only its own default: %s", async (name) => {
+it.each(["near", "alone", "routes"])("a pod whose router advertises itself has its own default: %s", async (name) => {
   const pod = await lab.addPod(lab.node1, name);
   // The main plugin waits for that before it adds its routes.
   writeSysctl(pod.netns.path, "ipv6/conf/default/accept_dad", "1");

@@ -133,8 +133,8 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
     if (ahead.length > 0) cluster?.prefetched.used(uid, ifName);
     detection.answered.answer({ containerId, ifName }, held);
     const { podMACPrefix, mode, acceptRA } = demand.definition.settings;
-    // The main plugin could not add a route that the gateway's own advertisement has made.
-    if (!acceptRA && result.ips.some(({ gateway }) => gateway !== undefined && isLinkLocal(gateway)))
+    // The main plugin could not add a route that the router's own advertisement has made.
+    if (!acceptRA && result.routes.some(({ dst, gw }) => dst.length === 0 && gw !== undefined && isLinkLocal(gw)))
       detection.links.refuseDefaults?.(nic.netns ?? "", ifName);
     if (podMACPrefix !== "" && mode !== "disable") rememberMac(detection, nic);
     const sources = held.map((each) => sourceOf(each, claimed, ahead));
