@@ -79,7 +79,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
     const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };
     return await waitForPool(deps, (skipIfFull) => addTo(deps, wanting, skipIfFull, deadline), deadline);
   } catch (error) {
-    if (!signal.aborted) cluster?.reportRefusal(pod, error);
+    if (!signal.aborted && pod.name !== "") cluster?.reportRefusal(pod, error);
     throw error;
   }
 }
