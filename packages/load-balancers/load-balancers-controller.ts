@@ -143,8 +143,8 @@ async function assign(
   world: AddressWorld,
 ): Promise<Pick<Assigned, keyof typeof UNASSIGNED>> {
   const plans = planService(deps, service, world);
-  const refusal = plans.find((plan) => plan.kind === "refused");
-  const main = plans.find((plan) => plan.kind !== "refused" || plan.reason !== DISABLED) ?? refusal;
+  const main = plans.find((plan) => plan.kind !== "refused" || plan.reason !== DISABLED) ?? plans[0];
+  const refusal = [main, ...plans].find((plan) => plan?.kind === "refused");
   const isRefused = refusal !== undefined && (service.needsAll || main?.kind === "refused");
   const wanted = isRefused ? [] : plans.filter((plan) => plan.kind !== "refused");
   for (const plan of wanted)
@@ -219,13 +219,13 @@ function planService(deps: ServeDeps, service: BalancedService, world: AddressWo
     return [{ kind: "refused", reason: "InvalidAnnotation", message }];
   }
   let first: Ip | undefined;
-  const settings = settingsOf(deps.caches);
-  // An address that it has stays its own.
-  const has = (family: Family): boolean => service.ingress.some((text) => parseIp(text)?.family === family);
   return service.families.map((family) => {
-    const found = isEnabled(family, settings) || has(family) ? poolsFor(deps, service, family) : disabled(family);
+    const found = poolsFor(deps, service, family);
     const plan: AddressPlan =
       "reason" in found ? { kind: "refused", ...found } : planAddress(service, family, found, { ...world, first });
+    // An address that it has stays its own.
+    const stays = plan.kind !== "refused" && service.ingress.includes(formatIp(plan.ip));
+    if (!isEnabled(family, settingsOf(deps.caches)) && !stays) return { kind: "refused", ...disabled(family) };
     if (plan.kind !== "refused") first ??= plan.ip;
     return plan;
   });
@@ -326,18 +326,15 @@ async function confirm(deps: ServeDeps, service: BalancedService, ip: Ip): Promi
 async function report(deps: ServeDeps, service: BalancedService, ips: readonly string[], why: Refusal | string) {
   const [refusal, lack] = typeof why === "string" ? [undefined, why] : [why, ""];
   const { namespace, name, uid, resourceVersion, conditions, ingress } = service;
-  const unprobed = deps.questions.unprobed(ips).map((text) => `; ${text} was not probed`);
-  const notes = [...unprobed, ...(lack === "" ? [] : [`; ${lack}`])].join("");
-  const { reason, message } = refusal ?? { reason: "Assigned", message: `${ips.join(", ")}${notes}` };
+  const unprobed = deps.questions.unprobed(ips).map((text) => `${text} was not probed`);
+  const assigned = [ips.join(", "), ...unprobed, lack].filter((text) => text !== "").join("; ");
+  const { reason, message } = refusal ?? { reason: "Assigned", message: assigned };
   const status = refusal === undefined ? "True" : "False";
   const before = conditions.find(({ type }) => type === CONDITION);
   const isTold = ingress.join() === ips.join();
   // The condition tells about unprobed addresses when it is first written.
-  const isSame =
-    before?.status === status &&
-    (refusal
-      ? before.reason === reason && before.message === message
-      : isTold && String(before.message).endsWith(lack));
+  const lasting = (text: unknown): string => String(text).replaceAll(/; \S+ was not probed/g, "");
+  const isSame = before?.status === status && before.reason === reason && lasting(before.message) === lasting(message);
   if (isSame && isTold) return true;
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : deps.clock.now().toISOString();
   const own = { type: CONDITION, status, reason, message, lastTransitionTime };

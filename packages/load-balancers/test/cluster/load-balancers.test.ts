@@ -126,9 +126,20 @@ it("a family that the settings disable gives no address, and the condition says 
     "IPv6 is disabled, as enableIPv6 is false in vendor-conf; enable it, or name IPv4 alone in spec.ipFamilies";
   await expect.poll(() => condition("prefers"), PATIENCE).toMatch(/^True Assigned 10\.6\.0\.\d+; /);
   expect(await condition("prefers")).toMatch(`; ${disabled}`);
+  await make("nowhere", { ippool: '{"ipv4":["nowhere"]}', ...of("PreferDualStack", "IPv6", "IPv4") });
+  await expect.poll(() => condition("nowhere"), PATIENCE).toMatch(/^False NoPool .*"nowhere"/);
   for (const name of ["requires", "single"])
     await expect.poll(() => condition(name), PATIENCE).toBe(`False FamilyDisabled ${disabled}`);
   expect((await records()).filter((line) => line.startsWith("fd06"))).toEqual([]);
+  await make("follows", of("PreferDualStack", "IPv4", "IPv6"));
+  await expect.poll(() => condition("follows"), PATIENCE).toMatch(`; ${disabled}`);
+  await client.patch(`${SERVICES}/follows`, { spec: of("SingleStack", "IPv4").more });
+  await expect.poll(() => condition("follows"), PATIENCE).not.toMatch("disabled");
+  await client.patch(`${SERVICES}/single/status`, { status: { loadBalancer: { ingress: [{ ip: "fd06::9" }] } } });
+  await expect.poll(() => condition("single"), PATIENCE).toMatch(/^True Assigned fd06::9/);
+  await client.patch(`${SERVICES}/single`, { metadata: { annotations: { "ipam.vendor.io/ips": "fd06::50" } } });
+  await expect.poll(() => condition("single"), PATIENCE).toBe(`False FamilyDisabled ${disabled}`);
+  expect((await records()).filter((line) => line.startsWith("fd06"))).toEqual(["fd06::9 single"]);
 });
 
 it("the controller writes no other Service, and nothing else of its own", async () => {

@@ -16,12 +16,8 @@ let world: World;
 let client: KubeClient;
 
 beforeAll(async () => {
-  const settings = { allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "1s" } };
-  world = await startWorld({
-    nodes: ["n1"],
-    namespaces: ["shop", METALLB_NAMESPACE],
-    settings: { ...settings, enableIPv6: true },
-  });
+  const settings = { enableIPv6: true, allocationCooldown: "1s", garbageCollection: { interval: "10s", grace: "1s" } };
+  world = await startWorld({ nodes: ["n1"], namespaces: ["shop", METALLB_NAMESPACE], settings });
   ({ client } = world);
   await world.pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.99"], default: true });
   await world.pool("blue6", { subnet: "fd06::/64", ips: ["fd06::1-fd06::9"], default: true });
@@ -92,12 +88,8 @@ it("a pool of MetalLB's user keeps its addresses, and says so alone; at the end 
   timeout: 180_000,
 }, async () => {
   const kind = { apiVersion: "metallb.io/v1beta1", kind: "IPAddressPool" };
-  const other = {
-    ...kind,
-    metadata: { name: "other" },
-    spec: { addresses: ["10.6.0.50-10.6.0.51"], autoAssign: false },
-  };
-  await client.create(`${METALLB_PATH}/ipaddresspools`, other);
+  const spec = { addresses: ["10.6.0.50-10.6.0.51"], autoAssign: false };
+  await client.create(`${METALLB_PATH}/ipaddresspools`, { ...kind, metadata: { name: "other" }, spec });
   await make("c", { "ipam.vendor.io/ips": "10.6.0.50" });
   await expect.poll(() => told("c"), PATIENCE).toBe("10.6.0.50 Assigned");
   const ofAll = ["berth false 10.6.0.98/32,10.6.0.99/32,fd06::9/128", "other false 10.6.0.50-10.6.0.51", "berth berth"];
