@@ -251,8 +251,8 @@ export class CommandLine {
 
   #fail(error: unknown): void {
     const isAlone = error instanceof AgentError && !error.isAnswer && !existsSync(this.options.socket);
-    const isInPod = process.env.KUBERNETES_SERVICE_HOST !== undefined;
-    const elsewhere = isAlone ? `; ${isInPod ? "see the log of its pod" : ELSEWHERE}` : "";
+    const isInAgent = process.env.BERTH_HOST_ROOT !== undefined;
+    const elsewhere = isAlone ? `; ${isInAgent ? "see the log of its pod" : ELSEWHERE}` : "";
     this.#terminal.writeError(`${this.program}: ${printableLines(messageOf(error))}${elsewhere}\n`);
     this.exitCode = exitCodeOf(error);
   }

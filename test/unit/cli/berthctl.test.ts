@@ -29,26 +29,20 @@ describe("help and usage", () => {
     ["a pod of another namespace than -n", ["explain", "shop/web-0", "-n", "lab"], /is in namespace shop/],
     ["a time that does not exist", ["history", "10.6.0.7", "--at", "25:00"], /Time: found "25:00"/],
     ["the --timeout of nothing", ["--context", "c", "--timeout", "0", "recover"], /Option --timeout: found "0"/],
-    [
-      "a --timeout that no agent is asked with",
-      ["--timeout", "soon", "pools"],
-      /--timeout: found "soon", want a duration/,
-    ],
+    ["a --timeout that is no duration", ["--timeout", "soon", "pools"], /--timeout: found "soon", want a duration/],
     ["a list with blanks", ["network", "--type", "macvlan", "--master", "eth0", "eth1", "lan"], /too many arguments/],
     ["flags that make no network", ["network", "lan", "--type", "macvlan"], /Option --master: found nothing/],
   ])("%s is a usage error: 2", async (_, words, error) => {
     expect(await runBerthctl(...words)).toMatchObject({ code: 2, error: expect.stringMatching(error) });
   });
 
-  it("no agent: where a cluster is asked", async () => {
-    const error = containing("connect ENOENT /nowhere/s; for a cluster: kubectl berth, or --kubeconfig FILE");
-    expect(await runBerthctl("--socket", "/nowhere/s", "pools")).toMatchObject({ code: 3, error });
-  });
-
-  it("no agent in a pod, in which kubectl berth asks it: where the reason is", async () => {
+  it.each([
+    ["any pod", "KUBERNETES_SERVICE_HOST", "for a cluster: kubectl berth, or --kubeconfig FILE"],
+    ["its own, in which kubectl berth asks it", "BERTH_HOST_ROOT", "see the log of its pod"],
+  ])("no agent in %s: where the answer or the reason is", async (_, name, remedy) => {
     onTestFinished(() => void vi.unstubAllEnvs());
-    vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.96.0.1");
-    const error = "berthctl: No agent answers on /nowhere/s: connect ENOENT /nowhere/s; see the log of its pod\n";
+    vi.stubEnv(name, "10.96.0.1");
+    const error = `berthctl: No agent answers on /nowhere/s: connect ENOENT /nowhere/s; ${remedy}\n`;
     expect(await runBerthctl("--socket", "/nowhere/s", "pools")).toMatchObject({ code: 3, error });
   });
 
@@ -68,11 +62,6 @@ it("a file of reservations without a line is a usage error", async () => {
 it("a report that cannot be written is shown", async () => {
   const [code, out, error] = [2, containing("not-compared: "), containing("Option --report: ENOENT")];
   expect(await runBerthctl("check", "--report", "/no/x", "--socket", "/no/s")).toEqual({ code, out, error });
-});
-
-it("a watch of a pool that does not exist ends", async () => {
-  answer({ "/v1/pools": [POOL] });
-  expect(await run("pools", "p", "q", "-w")).toMatchObject({ code: 1, error: 'berthctl: There is no pool "q"\n' });
 });
 
 describe("no answer", () => {
@@ -132,11 +121,12 @@ describe("pools", () => {
     expect((await run("pools", "-o", "json")).out).toBe("[]\n");
   });
 
-  it("by name, without a question that only a table needs; one that does not exist: 1", async () => {
+  it("by name, without a question that only a table needs; one that does not exist: 1, also of a watch", async () => {
     answer({ "/v1/pools": [POOL], "/v1/health": 7 });
     expect(await run("pools", "p", "-o", "name")).toEqual({ code: 0, out: "p\n", error: "" });
     const error = 'berthctl: There is no pool "q"\n';
     expect(await run("pools", "p", "q", "-o", "name")).toEqual({ code: 1, out: "p\n", error });
+    expect(await run("pools", "p", "q", "-w", "-o", "json")).toMatchObject({ code: 1, error });
   });
 });
 
@@ -152,8 +142,11 @@ describe("allocations", () => {
 
   it("shows quarantined addresses, and the machine that answered", async () => {
     const line = { ...LINE, state: "Quarantined", namespace: "", pod: "", interface: "", containerId: "" };
-    const rival = { mac: "02:11:22:33:44:55", parent: "uplink" };
-    const machines = [rival, { parent: "" }, { reason: "NodeLost", parent: "" }];
+    const machines = [
+      { mac: "02:11:22:33:44:55", parent: "uplink" },
+      { parent: "" },
+      { reason: "NodeLost", parent: "" },
+    ];
     answer(pageOf(...machines.map((quarantine, at) => ({ ...line, address: `10.0.0.${at + 1}`, quarantine }))));
     expect(await linesOf("allocations", "--no-headers")).toEqual([
       "10.0.0.1  p  Quarantined  (02:11:22:33:44:55 behind uplink)  -",
@@ -163,13 +156,10 @@ describe("allocations", () => {
     ]);
   });
 
-  it("--node selects", async () => {
+  it("--node selects, and another node than the agent's is refused", async () => {
     const elsewhere = { ...LINE, address: "10.0.0.3", cursor: "10.0.0.3", node: "n2" };
     answer(pageOf(LINE, elsewhere));
     expect((await run("allocations", "--node", "n2", "-o", "name")).out).toBe("10.0.0.3\n");
-  });
-
-  it("--node of another node than the agent's is refused", async () => {
     answer({ ...pageOf(LINE), "/v1/health": { ...HEALTH, node: "n1" } });
     const error = /^berthctl: --node is n2, and the agent on .* is of node n1; for a cluster/;
     expect(await run("allocations", "--node", "n2")).toMatchObject({ code: 2, error: expect.stringMatching(error) });
