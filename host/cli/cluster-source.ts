@@ -173,13 +173,13 @@ export class ClusterSource implements Source {
       while (!signal.aborted) {
         isChanged = false;
         yield;
-        while (!isChanged && !signal.aborted) {
+        do {
           await pauseUnlessAborted(WATCH_GATHER_MS, signal);
           const [problem] = reflectors.flatMap(({ problems }) => problems);
           const isAway = problem !== undefined;
           if (isAway !== wasAway) note(isAway ? `${problem}; retrying` : "The API server answers again");
           wasAway = isAway;
-        }
+        } while (!isChanged && !signal.aborted);
       }
     } finally {
       await Promise.all(reflectors.map((reflector) => reflector.close()));

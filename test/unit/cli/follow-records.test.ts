@@ -1,8 +1,12 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { AgentError } from "../../../host/cli/ask-agent.ts";
+import { ClusterSource } from "../../../host/cli/cluster-source.ts";
 import { type Followed, followRecords } from "../../../host/cli/follow-records.ts";
 import { NodeSource } from "../../../host/cli/node-source.ts";
 import type { Source } from "../../../host/cli/source.ts";
+import type { KubeClient } from "../../../host/kubernetes/client.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 
 interface Item {
   readonly name: string;
@@ -32,7 +36,7 @@ async function follow(looks: readonly (readonly Item[] | Error)[], notes: string
 
 const changes = ({ added, changed, removed, isFirst }: Followed<Item>) => ({ added, changed, removed, isFirst });
 
-it("the first look is told as it is, later ones only if they differ", async () => {
+it("the first look is told as it is, also an empty one, later ones only if they differ", async () => {
   const later = { ...A, value: 2 };
   const seen = await follow([[A], [A], [later, B], [later, B], [B], []]);
   expect(seen.map(changes)).toEqual([
@@ -42,9 +46,6 @@ it("the first look is told as it is, later ones only if they differ", async () =
     { added: [], changed: [], removed: [B], isFirst: false },
   ]);
   expect(seen[1]?.records).toEqual([later, B]);
-});
-
-it("an empty first look is told", async () => {
   expect((await follow([[], []])).map(changes)).toEqual([{ added: [], changed: [], removed: [], isFirst: true }]);
 });
 
@@ -56,11 +57,20 @@ it("an agent that is away is told once and changes nothing, unless it is at the 
   await expect(follow([[A], new Error("a fault")])).rejects.toThrow("a fault");
 });
 
-it("an agent is asked again and again, until the command ends", async () => {
+const server = new MemoryApiServer();
+
+it.each<[string, Source]>([
+  ["an agent", new NodeSource("/nowhere")],
+  ["a cluster that changes during each look", new ClusterSource(server.client() as KubeClient)],
+])("%s is looked at again and again, with pauses, until the command ends", async (_, source) => {
   const closing = new AbortController();
-  const looks = new NodeSource("/nowhere").changes("pools", closing.signal);
+  const looks = source.changes("allocations", closing.signal, () => {});
   const isDone = async () => (await looks.next()).done;
-  expect([await isDone(), await isDone()]).toEqual([false, false]);
+  expect(await isDone()).toBe(false);
+  server.put(ALLOCATIONS, "10.6.0.1", {});
+  await setImmediate();
+  const lookedMs = performance.now();
+  expect([await isDone(), performance.now() - lookedMs > 200]).toEqual([false, true]);
   closing.abort();
   expect(await isDone()).toBe(true);
 });
