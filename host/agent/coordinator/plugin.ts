@@ -2,7 +2,7 @@
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest, CniRequest, DetachRequest } from "../../cni/request.ts";
-import { ConfigError } from "../../config/config-error.ts";
+import { isConfigError } from "../../config/config-error.ts";
 import {
   type CoordinatorConf,
   DEFAULT_COORDINATOR_CONF,
@@ -200,9 +200,8 @@ function detachSettings(
   settings: SettingsReader,
   request: DetachRequest,
 ): { conf: CoordinatorConf; log: Log } {
-  const isInvalid = (error: unknown): boolean => error instanceof ConfigError;
   const conf =
-    insteadOf(isInvalid, undefined, () => settings.read(request).conf) ??
+    insteadOf(isConfigError, undefined, () => settings.read(request).conf) ??
     resolveCoordinatorConf(...coordinatorLayers(options.snapshot().coordinator));
   return tryOr(() => ({ conf, log: options.logs.for(conf.logOptions) }), { conf, log: options.log });
 }

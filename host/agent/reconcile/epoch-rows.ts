@@ -4,7 +4,7 @@
  * pod that has it elsewhere. Waits for other nodes to do the same where their records are in the way.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { ConfigError } from "../../config/config-error.ts";
+import { isConfigError } from "../../config/config-error.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath, NODES } from "../../kubernetes/paths.ts";
@@ -92,7 +92,7 @@ export class OwnEpochRows implements EpochRows {
         if (newest === undefined || (isMissing && newest.workload !== undefined)) return isMissing;
         if ((await registry.findAddress(newest.space, newest.ip))?.version === newest.version) return isMissing;
       } catch (error) {
-        if (error instanceof ConfigError) return false;
+        if (isConfigError(error)) return false;
         log.debug({ err: error }, "This node's newest record could not be read");
         await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
       }
@@ -186,9 +186,8 @@ export class OwnEpochRows implements EpochRows {
   async #settle(row: Allocation, epoch: string): Promise<boolean> {
     const { registry, node, signal } = this.#deps;
     await registry.republish(row);
-    const found = await readAllocation(this.#deps.api, nameOf(row), { ...TERMS, signal }).catch(
-      orElse((error) => error instanceof ConfigError, "unreadable" as const),
-    );
+    const reading = readAllocation(this.#deps.api, nameOf(row), { ...TERMS, signal });
+    const found = await reading.catch(orElse(isConfigError, "unreadable" as const));
     if (found === "unreadable" || found?.spec.state === "Quarantined" || isRecorded(row, found)) return true;
     const now = await registry.findAddress(row.space, row.ip);
     // It was released meanwhile.
