@@ -42,8 +42,6 @@ export class UsageCounter {
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
   #reserved: readonly ReservedIp[] = [];
-  /** Those that came or went when they were taken last. */
-  #moved: readonly ReservedIp[] = [];
   #index = new SpacesIndex<CountedPool>([]);
   /** Names of changed pools; the caller clears the set. */
   readonly changed = new Set<string>();
@@ -51,13 +49,13 @@ export class UsageCounter {
   /** Takes the current pools and all allocations. Recounts pools whose shape has changed. */
   follow(pools: readonly IpPool[], reserved: readonly ReservedIp[], allocations: Iterable<CachedAllocation>): void {
     const names = new Set<string>(pools.map(({ name }) => name));
-    this.#moved = [...new Set(this.#reserved).symmetricDifference(new Set(reserved))];
-    this.#reserved = reserved;
+    const moved = [...new Set(this.#reserved).symmetricDifference(new Set(reserved))];
     for (const name of this.#pools.keys()) if (!names.has(name)) this.#forget(name);
     const fresh = segmentsOf(pools).flatMap((network) => {
       const others = unionOfRouters(network);
-      return network.flatMap((pool) => this.#update(pool, others));
+      return network.flatMap(({ name, spec }) => this.#update(name, { spec, reserved, others }, moved));
     });
+    this.#reserved = reserved;
     this.#index = indexOf([...this.#pools.values()]);
     if (fresh.length === 0) return;
     const index = fresh.length === this.#pools.size ? this.#index : indexOf(fresh);
@@ -92,10 +90,9 @@ export class UsageCounter {
   }
 
   /** Returns a new count if the pool has none of its current shape. */
-  #update({ name, spec }: IpPool, others: readonly Ip[]): CountedPool[] {
-    const by = { spec, reserved: this.#reserved, others };
+  #update(name: string, by: Counted, moved: readonly ReservedIp[]): CountedPool[] {
     const counted = this.#pools.get(name);
-    if (counted !== undefined && isSameShape(counted, by, this.#moved)) {
+    if (counted !== undefined && isSameShape(counted, by, moved)) {
       this.#pools.set(name, { ...counted, ...by });
       return [];
     }
