@@ -265,9 +265,8 @@ const isInternal = ({ status, reason }: ApiError): boolean => status === 500 && 
 function isRefusal(error: unknown, { method, patienceMs }: KubeCall): error is ApiError {
   if (!(error instanceof ApiError) || error instanceof RefusedWrite) return false;
   const { status } = error;
-  const isOfServer =
-    status < 400 || status >= 500 || [404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
-  return (patienceMs !== 0 && isInternal(error)) || !isOfServer;
+  if (isInternal(error)) return patienceMs !== 0;
+  return status >= 400 && status < 500 && ![404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
 }
 
 /** Writes that do not wait for each other: a refusal for one object does not stop those of the others. */

@@ -37,8 +37,8 @@ export class OwnRanges {
     const map = await callIfThere(this.#api, { method: "GET", path: this.#path, signal });
     return Object.entries((map?.data ?? {}) as Readonly<Record<string, string>>).flatMap(([range, text]) => {
       if (range.includes("_")) return [];
-      const leased = insteadOf(isConfigError, ["unknown"], () => Object.keys(parseOwnLeases(text, RANGES_MAP).leases));
-      return leased.length === 0 ? [] : [range];
+      const isLeased = () => Object.keys(parseOwnLeases(text, RANGES_MAP).leases).length > 0;
+      return insteadOf(isConfigError, true, isLeased) ? [range] : [];
     });
   }
 
